@@ -1,0 +1,244 @@
+// Package plan is the shape of everything kvd does to a cluster: a list of
+// steps that is shown before it is run, each with a guard that is asked right
+// before it, and a report that says of each step what became of it.
+//
+// A plan is a report in which nothing has happened yet; both have the same JSON
+// form, so that what was promised and what was done can be laid side by side.
+package plan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// State is what became of a step.
+type State string
+
+// The states of a step.
+const (
+	Planned     State = "planned"     // not begun
+	Done        State = "done"        // carried out, and its effect verified where it can be
+	Skipped     State = "skipped"     // not carried out: not needed, or the run had stopped before it
+	Failed      State = "failed"      // begun (or refused by its guard) and not done
+	Interrupted State = "interrupted" // begun, and ended by the caller before it was done
+)
+
+// StepResult is what is known of a step: before the run what is planned, after
+// it what happened.
+type StepResult struct {
+	Subject     string  `json:"subject"`                // whom it concerns: a member, "cluster"
+	Action      string  `json:"action"`                 // what it does: "compact to 4200"
+	State       State   `json:"state"`                  // see State
+	Reason      string  `json:"reason,omitempty"`       // why planned like this, skipped or failed; or what was found
+	BeforeBytes *int64  `json:"before_bytes,omitempty"` // size of what the step changes, before it
+	AfterBytes  *int64  `json:"after_bytes,omitempty"`  // the same measured after it; in a plan: predicted
+	TookSeconds float64 `json:"took_seconds"`
+}
+
+// Bytes returns a pointer to n, for BeforeBytes and AfterBytes.
+func Bytes(n int64) *int64 { return &n }
+
+// Step is one action of a plan.
+type Step struct {
+	StepResult
+	// Guard is asked right before Do. Its error stops the run before anything
+	// of this step is done. Nil asks nothing.
+	Guard func(context.Context) error
+	// Do carries the step out and verifies it by measuring. It fills in the
+	// result's byte counts and reason. An error made by Skip marks the step as
+	// not needed and lets the run go on; any other stops it.
+	Do func(context.Context, *StepResult) error
+}
+
+// Plan is an ordered list of steps for one operation. It is run once and by one
+// goroutine.
+type Plan struct {
+	Op    string   // the operation: "defrag"
+	Notes []string // what the reader must know before saying yes
+	Steps []Step
+}
+
+// Outcome sums up a report; it is derived from the states of the steps.
+type Outcome string
+
+// The outcomes of a report.
+const (
+	OutcomePlanned     Outcome = "planned"     // nothing was run
+	OutcomeNothing     Outcome = "nothing"     // there was nothing to do
+	OutcomeDone        Outcome = "done"        // all that was needed was done
+	OutcomeFailed      Outcome = "failed"      // stopped before any step was done
+	OutcomePartial     Outcome = "partial"     // stopped after some step was done
+	OutcomeInterrupted Outcome = "interrupted" // the caller ended it
+)
+
+// Report is what a plan became.
+type Report struct {
+	Op          string       `json:"op"`
+	Source      string       `json:"source,omitempty"` // where the address and credentials of the cluster came from
+	StartedAt   time.Time    `json:"started_at"`
+	Notes       []string     `json:"notes,omitempty"`
+	Steps       []StepResult `json:"steps"`
+	Outcome     Outcome      `json:"outcome"`
+	TookSeconds float64      `json:"took_seconds"`
+}
+
+// Describe returns the plan as a report in which nothing has happened.
+func (p *Plan) Describe() Report {
+	r := Report{Op: p.Op, StartedAt: time.Now().UTC(), Notes: p.Notes, Outcome: OutcomePlanned, Steps: []StepResult{}}
+	for _, s := range p.Steps {
+		s.State = orPlanned(s.State)
+		r.Steps = append(r.Steps, s.StepResult)
+	}
+	if r.derive() == OutcomeNothing {
+		r.Outcome = OutcomeNothing
+	}
+	return r
+}
+
+// Pending reports whether the plan has a step that would do something.
+func (p *Plan) Pending() bool {
+	for _, s := range p.Steps {
+		if orPlanned(s.State) == Planned {
+			return true
+		}
+	}
+	return false
+}
+
+// skip marks a step as not needed.
+type skip struct{ reason string }
+
+func (s skip) Error() string { return "skipped: " + s.reason }
+
+// Skip returns the error with which a step's Guard or Do says that the step is
+// not needed (any more). The run goes on.
+func Skip(reason string) error { return skip{reason} }
+
+// Run carries out the steps in order and stops at the first that fails. A step
+// whose State is already Skipped is reported and not run.
+//
+// Ending ctx ends the step in hand. Closing stop (which may be nil) lets the
+// step in hand finish and leaves the rest undone. In both cases the report is
+// complete and the error is of kind Interrupted.
+//
+// Otherwise the error is that of the failed step: of its own kind where no step
+// was done before it, of kind Partial where one was.
+func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink) (Report, error) {
+	r := p.Describe()
+	began := time.Now()
+	var err error
+	for i := range p.Steps {
+		res := &r.Steps[i]
+		if res.State != Planned {
+			continue
+		}
+		if err = stopped(ctx, stop); err != nil {
+			break
+		}
+		if err = p.Steps[i].run(ctx, p.Op, res, sink); err != nil {
+			break
+		}
+	}
+	r.TookSeconds = time.Since(began).Seconds()
+	if err != nil {
+		r.skipRest(err)
+	}
+	r.Outcome = r.derive()
+	if err != nil && fault.KindOf(err) == fault.Interrupted {
+		r.Outcome = OutcomeInterrupted
+	}
+	if err != nil && r.Outcome == OutcomePartial {
+		err = &fault.Error{Kind: fault.Partial, Err: err, Hint: fault.HintOf(err), Cause: fault.CauseOf(err)}
+	}
+	return r, err
+}
+
+func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
+	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: "started"})
+	began := time.Now()
+	err := s.guarded(ctx, res)
+	res.TookSeconds = time.Since(began).Seconds()
+	var sk skip
+	switch {
+	case err == nil:
+		res.State = Done
+	case errors.As(err, &sk):
+		res.State, res.Reason, err = Skipped, sk.reason, nil
+	case ctx.Err() != nil:
+		res.State, res.Reason = Interrupted, err.Error()
+		err = interrupted()
+	default:
+		res.State, res.Reason = Failed, err.Error()
+	}
+	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: string(res.State), Note: res.Reason})
+	return err
+}
+
+func (s *Step) guarded(ctx context.Context, res *StepResult) error {
+	if s.Guard != nil {
+		if err := s.Guard(ctx); err != nil {
+			return err
+		}
+	}
+	return s.Do(ctx, res)
+}
+
+func stopped(ctx context.Context, stop <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return interrupted()
+	case <-stop:
+		return interrupted()
+	default:
+		return nil
+	}
+}
+
+func interrupted() error {
+	return &fault.Error{Kind: fault.Interrupted, Msg: "interrupted", Hint: "run the same command again to finish"}
+}
+
+// skipRest marks what was not begun when the run ended.
+func (r *Report) skipRest(err error) {
+	why := "not begun: the step before it failed"
+	if fault.KindOf(err) == fault.Interrupted {
+		why = "not begun: interrupted"
+	}
+	for i := range r.Steps {
+		if r.Steps[i].State == Planned {
+			r.Steps[i].State, r.Steps[i].Reason = Skipped, why
+		}
+	}
+}
+
+func (r *Report) derive() Outcome {
+	count := map[State]int{}
+	for _, s := range r.Steps {
+		count[s.State]++
+	}
+	switch {
+	case count[Interrupted] > 0:
+		return OutcomeInterrupted
+	case count[Failed] > 0 && count[Done] > 0:
+		return OutcomePartial
+	case count[Failed] > 0:
+		return OutcomeFailed
+	case count[Done] > 0:
+		return OutcomeDone
+	case count[Planned] > 0:
+		return OutcomePlanned
+	default:
+		return OutcomeNothing
+	}
+}
+
+func orPlanned(s State) State {
+	if s == "" {
+		return Planned
+	}
+	return s
+}
