@@ -48,6 +48,9 @@ type Step struct {
 	// Guard is asked right before Do. Its error stops the run before anything
 	// of this step is done. Nil asks nothing.
 	Guard func(context.Context) error
+	// AfterEarlier says that Guard looks at what earlier steps bring about, so
+	// that asking it before they ran would say nothing.
+	AfterEarlier bool
 	// Do carries the step out and verifies it by measuring. It fills in the
 	// result's byte counts and reason. An error made by Skip marks the step as
 	// not needed and lets the run go on; any other stops it.
@@ -107,6 +110,21 @@ func (p *Plan) Pending() bool {
 		}
 	}
 	return false
+}
+
+// Check asks the guards that mean something before anything was done, as a dry
+// run does, and returns the first refusal. It changes nothing.
+func (p *Plan) Check(ctx context.Context) error {
+	for i, s := range p.Steps {
+		if s.Guard == nil || orPlanned(s.State) != Planned || (s.AfterEarlier && i > 0) {
+			continue
+		}
+		var sk skip
+		if err := s.Guard(ctx); err != nil && !errors.As(err, &sk) {
+			return err
+		}
+	}
+	return nil
 }
 
 // skip marks a step as not needed.

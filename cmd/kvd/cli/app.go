@@ -1,0 +1,124 @@
+// Package cli is kvd's command line: one file per command, and the few things
+// that all commands share. It is the only place that knows about flags,
+// terminals and exit codes.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops/fault"
+)
+
+// App is what every command is given: where to read and write, the environment,
+// and the flags that all commands share.
+type App struct {
+	IO      *IOStreams
+	Getenv  func(string) string
+	Environ func() []string
+	Global  globalFlags
+
+	interrupts *interrupts
+}
+
+// globalFlags are understood by every command but serve.
+type globalFlags struct {
+	Output     render.Format
+	Progress   string // auto, plain, json, none
+	ConfigFile string
+}
+
+// Main runs kvd with the process's own arguments and streams and returns the
+// exit code.
+func Main() int {
+	app := &App{IO: systemStreams(), Getenv: os.Getenv, Environ: os.Environ, Global: defaultGlobalFlags()}
+	return app.Run(context.Background(), os.Args[1:])
+}
+
+// Run executes one command line and returns its exit code.
+func (a *App) Run(ctx context.Context, args []string) int {
+	ctx, in, done := watchSignals(ctx, a.IO.Err)
+	defer done()
+	a.interrupts = in
+
+	root := newRootCmd(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil || brokenPipe(err) {
+		return 0
+	}
+	if ctx.Err() != nil && in.signal() != 0 && fault.KindOf(err) != fault.Interrupted {
+		err = &fault.Error{Kind: fault.Interrupted, Msg: "interrupted", Err: err}
+	}
+	a.printError(err)
+	return codeOf(err, in.signal())
+}
+
+// brokenPipe reports that whoever read our output has left, which is their
+// right: `kvd status | head -1` is not an error.
+func brokenPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// errorBody is the JSON form of an error on stderr.
+type errorBody struct {
+	Kind     fault.Kind `json:"kind"`
+	Cause    string     `json:"cause,omitempty"`
+	Message  string     `json:"message"`
+	Hint     string     `json:"hint,omitempty"`
+	ExitCode int        `json:"exit_code"`
+}
+
+func (a *App) printError(err error) {
+	if a.Global.Output == render.JSON {
+		body := errorBody{
+			Kind: fault.KindOf(err), Cause: fault.CauseOf(err), Message: err.Error(),
+			Hint: fault.HintOf(err), ExitCode: codeOf(err, a.interrupts.signal()),
+		}
+		_ = json.NewEncoder(a.IO.Err).Encode(map[string]errorBody{"error": body})
+		return
+	}
+	for _, e := range flatten(err) {
+		fmt.Fprintf(a.IO.Err, "kvd: %s\n", render.Safe(e.Error()))
+		if hint := fault.HintOf(e); hint != "" {
+			fmt.Fprintf(a.IO.Err, "hint: %s\n", render.Safe(hint))
+		}
+	}
+}
+
+// flatten lists the errors of a join, each of which gets its own line and hint.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only a join at the top is split
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+// Print writes a result to stdout in the format that was asked for: v as JSON
+// or YAML, or what table draws.
+func (a *App) Print(v any, table func(io.Writer) error) error {
+	switch a.Global.Output {
+	case render.JSON:
+		return render.WriteJSON(a.IO.Out, v)
+	case render.YAML:
+		return render.WriteYAML(a.IO.Out, v)
+	default:
+		return table(a.IO.Out)
+	}
+}
+
+// warn tells the user something that is not part of the result.
+func (a *App) warn(format string, args ...any) {
+	fmt.Fprintf(a.IO.Err, "warning: %s\n", render.Safe(fmt.Sprintf(format, args...)))
+}

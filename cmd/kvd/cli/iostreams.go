@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// IOStreams is where a command reads and writes, and what stands behind each
+// end. Commands never touch os.Stdin and the others, so that tests can look on.
+type IOStreams struct {
+	In  io.Reader
+	Out io.Writer // the result and nothing else
+	Err io.Writer // progress, warnings, prompts, errors
+
+	InIsTerminal  bool
+	OutIsTerminal bool
+	ErrIsTerminal bool
+}
+
+func systemStreams() *IOStreams {
+	return &IOStreams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+// canAsk reports whether a person can be asked: the question goes to stderr and
+// the answer comes from stdin, so stdout may well be a pipe.
+func (s *IOStreams) canAsk() bool { return s.InIsTerminal && s.ErrIsTerminal }

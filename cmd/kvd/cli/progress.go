@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// The values of --progress.
+const (
+	progressAuto  = "auto"
+	progressPlain = "plain"
+	progressJSON  = "json"
+	progressNone  = "none"
+)
+
+func checkProgressMode(mode string) error {
+	switch mode {
+	case progressAuto, progressPlain, progressJSON, progressNone:
+		return nil
+	}
+	return &fault.Error{Kind: fault.Usage, Cause: "flag",
+		Msg: fmt.Sprintf("--progress %q: want auto, plain, json or none", mode)}
+}
+
+// plainEvery is how often a phase that goes on is repeated where there is no
+// terminal to rewrite a line on.
+const plainEvery = 10 * time.Second
+
+// redrawEvery keeps a terminal line readable and the terminal idle.
+const redrawEvery = 100 * time.Millisecond
+
+// Progress returns the sink that shows a library's events to the user.
+func (a *App) Progress() progress.Sink {
+	mode := a.Global.Progress
+	if mode == progressAuto && !a.IO.ErrIsTerminal {
+		mode = progressPlain
+	}
+	switch mode {
+	case progressNone:
+		return progress.Func(func(e progress.Event) {
+			if e.Warning {
+				a.warn("%s", e.Note)
+			}
+		})
+	case progressJSON:
+		enc, mu := json.NewEncoder(a.IO.Err), &sync.Mutex{}
+		return progress.Func(func(e progress.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			_ = enc.Encode(e)
+		})
+	case progressPlain:
+		return &lineSink{w: a.IO.Err, every: plainEvery, now: time.Now}
+	default:
+		return &lineSink{w: a.IO.Err, every: redrawEvery, now: time.Now, rewrite: true}
+	}
+}
+
+// lineSink shows one line per event: rewritten in place on a terminal, else one
+// per phase and at most one per interval while a phase goes on.
+type lineSink struct {
+	w       io.Writer
+	every   time.Duration
+	rewrite bool
+	now     func() time.Time
+
+	mu       sync.Mutex
+	phase    string // what the last line was about
+	began    time.Time
+	lastLine time.Time
+	width    int // of the line that stands on the terminal now
+}
+
+// Event implements progress.Sink.
+func (s *lineSink) Event(e progress.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	phase := e.Op + "\x00" + e.Subject + "\x00" + e.Phase + "\x00" + e.State
+	fresh := phase != s.phase
+	if fresh {
+		s.phase, s.began = phase, now
+	} else if now.Sub(s.lastLine) < s.every && !e.Warning {
+		return
+	}
+	s.lastLine = now
+	s.show(e, now.Sub(s.began), fresh)
+}
+
+func (s *lineSink) show(e progress.Event, elapsed time.Duration, fresh bool) {
+	line := render.Safe(describe(e, elapsed))
+	keep := e.Warning || (e.State != "" && e.State != "started")
+	if !s.rewrite {
+		fmt.Fprintln(s.w, line)
+		return
+	}
+	if s.width > 0 {
+		fmt.Fprintf(s.w, "\r%s\r", strings.Repeat(" ", s.width))
+	}
+	fmt.Fprint(s.w, line)
+	s.width = len(line)
+	if keep {
+		fmt.Fprintln(s.w)
+		s.width = 0
+	}
+	_ = fresh
+}
+
+// describe puts an event into words.
+func describe(e progress.Event, elapsed time.Duration) string {
+	var b strings.Builder
+	if e.Warning {
+		b.WriteString("warning: ")
+	}
+	words := []string{}
+	for _, w := range []string{e.Op, e.Subject, e.Phase} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	b.WriteString(strings.Join(words, ": "))
+	if e.Total > 0 || e.Done > 0 {
+		b.WriteString(": " + amount(e, elapsed))
+	}
+	if e.State != "" && e.State != "started" {
+		b.WriteString(": " + e.State)
+	}
+	if e.Note != "" {
+		if b.Len() > 0 && !e.Warning {
+			b.WriteString(": ")
+		}
+		b.WriteString(e.Note)
+	}
+	return b.String()
+}
+
+func amount(e progress.Event, elapsed time.Duration) string {
+	show := func(n int64) string {
+		if e.Unit == "bytes" {
+			return humanize.IBytes(uint64(max(n, 0)))
+		}
+		return humanize.Comma(n)
+	}
+	out := show(e.Done)
+	if e.Total > 0 {
+		out += " of " + show(e.Total)
+	}
+	if e.Unit != "" && e.Unit != "bytes" {
+		out += " " + e.Unit
+	}
+	if elapsed > time.Second && e.Done > 0 && e.Unit != "seconds" {
+		rate := float64(e.Done) / elapsed.Seconds()
+		out += fmt.Sprintf(" (%s/s", show(int64(rate)))
+		if left := e.Total - e.Done; e.Total > 0 && left > 0 && rate > 0 {
+			out += fmt.Sprintf(", %s left", (time.Duration(float64(left) / rate * float64(time.Second))).Round(time.Second))
+		}
+		out += ")"
+	}
+	return out
+}

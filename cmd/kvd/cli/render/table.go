@@ -1,0 +1,71 @@
+package render
+
+import (
+	"io"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// Column is one column of a table of Ts.
+type Column[T any] struct {
+	Header string
+	Value  func(T) string
+	Right  bool // numbers stand to the right
+}
+
+// Columns is a table's shape.
+type Columns[T any] []Column[T]
+
+// Write draws the rows. Every cell is made safe for a terminal.
+func (c Columns[T]) Write(w io.Writer, rows []T) error {
+	header := make([]string, len(c))
+	align := make([]tw.Align, len(c))
+	for i, col := range c {
+		header[i], align[i] = strings.ToUpper(col.Header), tw.AlignLeft
+		if col.Right {
+			align[i] = tw.AlignRight
+		}
+	}
+	t := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(plain())),
+		tablewriter.WithConfig(tablewriter.Config{
+			Header: tw.CellConfig{
+				Alignment:  tw.CellAlignment{PerColumn: align},
+				Formatting: tw.CellFormatting{AutoFormat: tw.Off},
+				Padding:    tw.CellPadding{Global: gap()},
+			},
+			Row: tw.CellConfig{
+				Alignment:  tw.CellAlignment{PerColumn: align},
+				Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone},
+				Padding:    tw.CellPadding{Global: gap()},
+			},
+		}),
+	)
+	t.Header(header)
+	for _, r := range rows {
+		cells := make([]string, len(c))
+		for i, col := range c {
+			cells[i] = Safe(col.Value(r))
+		}
+		if err := t.Append(cells); err != nil {
+			return err
+		}
+	}
+	return t.Render()
+}
+
+func gap() tw.Padding { return tw.Padding{Left: "", Right: "  ", Overwrite: true} }
+
+// plain draws no lines: tables are piped into grep and pasted into tickets.
+func plain() tw.Rendition {
+	return tw.Rendition{
+		Borders: tw.BorderNone,
+		Settings: tw.Settings{
+			Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.Off},
+			Lines:      tw.Lines{ShowHeaderLine: tw.Off, ShowTop: tw.Off, ShowBottom: tw.Off, ShowFooterLine: tw.Off},
+		},
+	}
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+)
+
+// planFlags are shared by every command that changes something.
+type planFlags struct {
+	DryRun bool
+	Yes    bool
+	Report string
+}
+
+func (f *planFlags) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.DryRun, "dry-run", false, "show the plan that would be run, and run nothing")
+	fs.BoolVarP(&f.Yes, "yes", "y", false, "run the plan without asking")
+	fs.StringVar(&f.Report, "report", "", "append the report to this file, as one line of JSON")
+}
+
+// runPlan shows a plan, asks, runs it and prints the report, also after a
+// failure half-way.
+func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFlags) error {
+	shown := p.Describe()
+	shown.Source = source
+	if f.DryRun {
+		return errors.Join(p.Check(ctx), a.printReport(shown))
+	}
+	if !p.Pending() {
+		return a.printReport(shown)
+	}
+	if err := drawReport(a.IO.Err, shown); err != nil {
+		return err
+	}
+	if err := a.confirm(f.Yes, "run this plan?"); err != nil {
+		return err
+	}
+	out, err := openReport(f.Report)
+	if err != nil {
+		return err
+	}
+	report, err := p.Run(ctx, a.interrupts.goGentle(), a.Progress())
+	report.Source = source
+	return errors.Join(err, a.printReport(report), out.append(report))
+}
+
+func (a *App) printReport(r plan.Report) error {
+	return a.Print(r, func(w io.Writer) error { return drawReport(w, r) })
+}
+
+// drawReport draws a plan or a report.
+func drawReport(w io.Writer, r plan.Report) error {
+	if r.Source != "" {
+		fmt.Fprintf(w, "cluster: %s\n", render.Safe(r.Source))
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "note: %s\n", render.Safe(n))
+	}
+	if err := reportColumns().Write(w, r.Steps); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s: %s\n", r.Op, r.Outcome)
+	return err
+}
+
+func reportColumns() render.Columns[plan.StepResult] {
+	return render.Columns[plan.StepResult]{
+		{Header: "subject", Value: func(s plan.StepResult) string { return s.Subject }},
+		{Header: "action", Value: func(s plan.StepResult) string { return s.Action }},
+		{Header: "state", Value: func(s plan.StepResult) string { return string(s.State) }},
+		{Header: "before", Right: true, Value: func(s plan.StepResult) string { return bytesOrDash(s.BeforeBytes) }},
+		{Header: "after", Right: true, Value: func(s plan.StepResult) string { return bytesOrDash(s.AfterBytes) }},
+		{Header: "took", Right: true, Value: func(s plan.StepResult) string { return seconds(s.TookSeconds) }},
+		{Header: "reason", Value: func(s plan.StepResult) string { return s.Reason }},
+	}
+}
+
+func bytesOrDash(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return sizeText(*n)
+}
+
+// sizeText shows a size as etcd's own tools do, in binary units.
+func sizeText(n int64) string {
+	if n < 0 {
+		return "-" + humanize.IBytes(uint64(-n))
+	}
+	return humanize.IBytes(uint64(n))
+}
+
+func seconds(s float64) string {
+	if s == 0 {
+		return "-"
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+// reportFile is where --report goes: opened before anything is done, so that a
+// path that cannot be written is found while nothing has happened yet.
+type reportFile struct{ f *os.File }
+
+func openReport(path string) (*reportFile, error) {
+	if path == "" {
+		return &reportFile{}, nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Cause: "report_file", Op: "open report file", Err: err,
+			Hint: "give --report a path that can be written; nothing was changed"}
+	}
+	return &reportFile{f: f}, nil
+}
+
+func (r *reportFile) append(v any) error {
+	if r.f == nil {
+		return nil
+	}
+	return errors.Join(json.NewEncoder(r.f).Encode(v), r.f.Sync(), r.f.Close())
+}

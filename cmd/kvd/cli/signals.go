@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// interrupts turns SIGINT and SIGTERM into the end of a command. By default the
+// first signal ends the context. A command that changes something goes gentle:
+// then the first signal only asks for a stop after the step in hand, and the
+// second ends the context. A third one kills the process, as it would have
+// without us.
+type interrupts struct {
+	cancel context.CancelFunc
+	errOut io.Writer
+
+	mu     sync.Mutex
+	gentle bool
+	seen   int
+	last   syscall.Signal
+	stop   chan struct{}
+}
+
+// watchSignals begins to listen; the returned function ends that.
+func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *interrupts, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	in := &interrupts{cancel: cancel, errOut: errOut, stop: make(chan struct{})}
+	ch := make(chan os.Signal, 3)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-ch:
+				in.received(s)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, in, func() { signal.Stop(ch); close(done); cancel() }
+}
+
+func (in *interrupts) received(s os.Signal) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.seen++
+	in.last, _ = s.(syscall.Signal)
+	switch {
+	case in.gentle && in.seen == 1:
+		fmt.Fprintln(in.errOut, "kvd: finishing the step in hand, then stopping (once more: leave at once)")
+		close(in.stop)
+	case in.seen == 1 || (in.gentle && in.seen == 2):
+		in.cancel()
+	default:
+		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+	}
+}
+
+// goGentle makes the first signal a request to stop after the step in hand, and
+// returns the channel that is closed then.
+func (in *interrupts) goGentle() <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.gentle = true
+	return in.stop
+}
+
+// signal returns the number of the last signal, 0 for none.
+func (in *interrupts) signal() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return int(in.last)
+}
