@@ -43,13 +43,17 @@ type Error struct {
 	Err     error  // the cause, if another error is behind it
 }
 
-// Error renders op, subject, message and the wrapped error, in that order.
+// Error renders "op subject: message: cause"; a refusal says that it is one.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
-	for _, p := range []string{e.Op, e.Subject, e.Msg} {
-		if p != "" {
-			parts = append(parts, p)
-		}
+	if what := strings.TrimSpace(e.Op + " " + e.Subject); what != "" {
+		parts = append(parts, what)
+	}
+	if e.Kind == Refused && e.Op != "" {
+		parts = append(parts, "refused")
+	}
+	if e.Msg != "" {
+		parts = append(parts, e.Msg)
 	}
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())

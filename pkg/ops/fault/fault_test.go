@@ -1,0 +1,52 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"kvd/pkg/ops/fault"
+)
+
+func TestKindOfJoinedErrorsIsTheOneThatRanksFirst(t *testing.T) {
+	// The order is the contract of docs/exit-codes.md: 7, 6, 1, 8, 4, 5, 3, 9, 2.
+	ranked := []fault.Kind{fault.Damage, fault.Partial, fault.Internal, fault.Denied, fault.Unavailable,
+		fault.Refused, fault.Wanting, fault.Inconclusive, fault.Usage}
+	for i, first := range ranked {
+		for _, second := range ranked[i:] {
+			err := errors.Join(fault.New(second, "x"), nil, fmt.Errorf("wrapped: %w", fault.New(first, "y")))
+			if got := fault.KindOf(err); got != first {
+				t.Errorf("%s joined with %s: got %s", first, second, got)
+			}
+		}
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want fault.Kind
+	}{
+		{nil, ""},
+		{errors.New("plain"), fault.Internal},
+		{fmt.Errorf("wrapped: %w", errors.New("plain")), fault.Internal},
+		{fmt.Errorf("wrapped: %w", fault.New(fault.Denied, "x")), fault.Denied},
+		{&fault.Error{Kind: fault.Partial, Err: fault.New(fault.Damage, "x")}, fault.Partial},
+		{errors.Join(errors.New("plain"), fault.New(fault.Usage, "x")), fault.Internal},
+	} {
+		if got := fault.KindOf(tc.err); got != tc.want {
+			t.Errorf("KindOf(%v) = %q, want %q", tc.err, got, tc.want)
+		}
+	}
+}
+
+func TestErrorTellsWhatOnWhatAndWhy(t *testing.T) {
+	e := fault.New(fault.Refused, "raft lag 18204 > 5000").On("defrag", "m2 (8e9e05c52164694d)").WithHint("wait, or raise --max-lag")
+	if got, want := e.Error(), "defrag m2 (8e9e05c52164694d): refused: raft lag 18204 > 5000"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	wrapped := fmt.Errorf("outer: %w", &fault.Error{Kind: fault.Partial, Cause: "c", Err: e})
+	if fault.HintOf(wrapped) != "wait, or raise --max-lag" || fault.CauseOf(wrapped) != "c" {
+		t.Errorf("hint %q, cause %q", fault.HintOf(wrapped), fault.CauseOf(wrapped))
+	}
+}

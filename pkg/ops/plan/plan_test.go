@@ -1,0 +1,157 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// script is a step that does what its word says.
+func script(word string, ran *[]string, more ...func()) plan.Step {
+	s := plan.Step{StepResult: plan.StepResult{Subject: "m", Action: word}}
+	s.Guard = func(context.Context) error {
+		switch word {
+		case "guarded":
+			return fault.New(fault.Refused, "the guard said no")
+		case "unneeded":
+			return plan.Skip("nothing to gain")
+		}
+		return nil
+	}
+	s.Do = func(ctx context.Context, r *plan.StepResult) error {
+		*ran = append(*ran, word)
+		for _, f := range more {
+			f()
+		}
+		switch word {
+		case "fails":
+			return fault.New(fault.Unavailable, "it broke")
+		case "hangs":
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		r.AfterBytes = plan.Bytes(7)
+		return nil
+	}
+	return s
+}
+
+func states(r plan.Report) []plan.State {
+	out := []plan.State{}
+	for _, s := range r.Steps {
+		out = append(out, s.State)
+	}
+	return out
+}
+
+func TestRun(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		words   []string
+		ran     []string
+		states  []plan.State
+		outcome plan.Outcome
+		kind    fault.Kind
+	}{
+		{"all done", []string{"a", "b"}, []string{"a", "b"}, []plan.State{plan.Done, plan.Done}, plan.OutcomeDone, ""},
+		{"no step", nil, nil, []plan.State{}, plan.OutcomeNothing, ""},
+		{"not needed", []string{"unneeded"}, nil, []plan.State{plan.Skipped}, plan.OutcomeNothing, ""},
+		{"not needed and done", []string{"unneeded", "b"}, []string{"b"}, []plan.State{plan.Skipped, plan.Done}, plan.OutcomeDone, ""},
+		{"refused at once", []string{"guarded", "b"}, nil, []plan.State{plan.Failed, plan.Skipped}, plan.OutcomeFailed, fault.Refused},
+		{"refused later is partial", []string{"a", "guarded", "c"}, []string{"a"}, []plan.State{plan.Done, plan.Failed, plan.Skipped}, plan.OutcomePartial, fault.Partial},
+		{"failed at once", []string{"fails", "b"}, []string{"fails"}, []plan.State{plan.Failed, plan.Skipped}, plan.OutcomeFailed, fault.Unavailable},
+		{"failed later is partial", []string{"a", "fails"}, []string{"a", "fails"}, []plan.State{plan.Done, plan.Failed}, plan.OutcomePartial, fault.Partial},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var ran []string
+			p := plan.Plan{Op: "test"}
+			for _, w := range tc.words {
+				p.Steps = append(p.Steps, script(w, &ran))
+			}
+			r, err := p.Run(t.Context(), nil, progress.Discard)
+			if !slices.Equal(ran, tc.ran) {
+				t.Errorf("ran %v, want %v", ran, tc.ran)
+			}
+			if got := states(r); !slices.Equal(got, tc.states) {
+				t.Errorf("states %v, want %v", got, tc.states)
+			}
+			if r.Outcome != tc.outcome {
+				t.Errorf("outcome %s, want %s", r.Outcome, tc.outcome)
+			}
+			if got := fault.KindOf(err); got != tc.kind {
+				t.Errorf("kind %q, want %q (%v)", got, tc.kind, err)
+			}
+		})
+	}
+}
+
+func TestStopLetsTheStepInHandFinish(t *testing.T) {
+	var ran []string
+	stop := make(chan struct{})
+	p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran, func() { close(stop) }), script("b", &ran)}}
+	r, err := p.Run(t.Context(), stop, progress.Discard)
+	if want := []plan.State{plan.Done, plan.Skipped}; !slices.Equal(states(r), want) {
+		t.Errorf("states %v, want %v", states(r), want)
+	}
+	if r.Outcome != plan.OutcomeInterrupted || fault.KindOf(err) != fault.Interrupted {
+		t.Errorf("outcome %s, error %v: want interrupted", r.Outcome, err)
+	}
+}
+
+func TestCancelEndsTheStepInHand(t *testing.T) {
+	var ran []string
+	ctx, cancel := context.WithCancel(t.Context())
+	p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran), script("hangs", &ran, cancel), script("c", &ran)}}
+	r, err := p.Run(ctx, nil, progress.Discard)
+	if want := []plan.State{plan.Done, plan.Interrupted, plan.Skipped}; !slices.Equal(states(r), want) {
+		t.Errorf("states %v, want %v", states(r), want)
+	}
+	if r.Outcome != plan.OutcomeInterrupted || fault.KindOf(err) != fault.Interrupted {
+		t.Errorf("outcome %s, error %v: want interrupted", r.Outcome, err)
+	}
+}
+
+func TestCheckAsksOnlyGuardsThatMeanSomethingNow(t *testing.T) {
+	var ran []string
+	late := script("guarded", &ran)
+	late.AfterEarlier = true
+	p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran), late}}
+	if err := p.Check(t.Context()); err != nil {
+		t.Errorf("a guard that looks at what earlier steps bring about was asked before them: %v", err)
+	}
+	p.Steps = append(p.Steps, script("guarded", &ran))
+	if err := p.Check(t.Context()); fault.KindOf(err) != fault.Refused {
+		t.Errorf("got %v, want the guard's refusal", err)
+	}
+	if len(ran) != 0 {
+		t.Errorf("a check ran %v", ran)
+	}
+}
+
+func TestDescribeIsAReportInWhichNothingHappened(t *testing.T) {
+	var ran []string
+	p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran)}}
+	r := p.Describe()
+	if r.Outcome != plan.OutcomePlanned || !slices.Equal(states(r), []plan.State{plan.Planned}) || len(ran) != 0 {
+		t.Errorf("outcome %s, states %v, ran %v", r.Outcome, states(r), ran)
+	}
+}
+
+func TestPartialKeepsTheHint(t *testing.T) {
+	var ran []string
+	bad := script("b", &ran)
+	bad.Do = func(context.Context, *plan.StepResult) error {
+		return fault.New(fault.Refused, "no").WithHint("do this")
+	}
+	p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran), bad}}
+	_, err := p.Run(t.Context(), nil, progress.Discard)
+	var e *fault.Error
+	if !errors.As(err, &e) || fault.HintOf(err) != "do this" {
+		t.Errorf("hint %q of %v", fault.HintOf(err), err)
+	}
+}
