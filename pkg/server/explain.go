@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"strings"
+	"syscall"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	servererrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
+
+	"kvd/pkg/ops/fault"
+)
+
+// hintForFlag looks at a flag that could not be parsed.
+func hintForFlag(args []string, err error) string {
+	if h := urlHint(err); h != "" {
+		return h
+	}
+	if strings.Contains(err.Error(), "not defined") {
+		return "kvd serve takes etcd's own flags; kvd serve --help lists them"
+	}
+	return "kvd serve --help shows each flag and its default"
+}
+
+// urlHint says what a URL must look like, if err is about one.
+func urlHint(err error) string {
+	if strings.Contains(err.Error(), "URL") || strings.Contains(err.Error(), "parse ") {
+		return "a URL is scheme://IP:port, for example http://127.0.0.1:2379, several separated by commas"
+	}
+	return ""
+}
+
+// explainInvalid turns what etcd's validation says into an error for people.
+// source is the config file's path, or empty for flags and environment.
+func explainInvalid(err error, source string) error {
+	var already *fault.Error
+	if errors.As(err, &already) {
+		return err
+	}
+	cause, hint := "invalid", ""
+	text := err.Error()
+	switch {
+	case errors.Is(err, embed.ErrUnsetAdvertiseClientURLsFlag):
+		cause = "advertise_client_urls"
+		hint = "clients are sent to these addresses: set --advertise-client-urls to URLs that they can reach"
+	case errors.Is(err, embed.ErrConflictBootstrapFlags):
+		cause = "conflict"
+		hint = "a cluster is found in one way only: --initial-cluster, --discovery-endpoints or --discovery-srv"
+	case strings.Contains(text, "expected IP in URL for binding"):
+		cause = "url"
+		hint = "listen on an IP address (0.0.0.0 for all); names belong in the advertised URLs"
+	case strings.Contains(text, "--election-timeout"):
+		hint = "election-timeout is at least 5 times heartbeat-interval, and at most 50000 (ms)"
+	case urlHint(err) != "":
+		cause, hint = "url", urlHint(err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		cause, hint = "file", "check the path and who may read or write it"
+	}
+	return usageErr(cause, source, err, hint)
+}
+
+// startFailure is one way in which a start fails: a piece of etcd's text, and
+// what it means.
+type startFailure struct {
+	text  string
+	kind  fault.Kind
+	cause string
+	hint  string
+}
+
+// startFailures are matched in order. The texts are etcd 3.7.3's
+// (etcdserver/bootstrap.go, config/config.go, embed/etcd.go).
+func startFailures() []startFailure {
+	return []startFailure{
+		{"couldn't find local name", fault.Usage, "initial_cluster",
+			"add this member to --initial-cluster as NAME=PEER-URL, or correct --name"},
+		{"missing from --initial-advertise-peer-urls", fault.Usage, "initial_cluster",
+			"--initial-cluster must name exactly the URLs in --initial-advertise-peer-urls for this member"},
+		{"missing from --initial-cluster", fault.Usage, "initial_cluster",
+			"--initial-cluster must name exactly the URLs in --initial-advertise-peer-urls for this member"},
+		{"failed to resolve", fault.Usage, "initial_cluster", "check the host names in --initial-cluster and DNS"},
+		{"has duplicate url", fault.Usage, "initial_cluster", "each member needs peer URLs of its own"},
+		{"initial cluster unset", fault.Usage, "initial_cluster", "set --initial-cluster"},
+		{"has already been bootstrapped", fault.Refused, "already_bootstrapped",
+			"this member has lost its data: remove it, add it again, and start it with --initial-cluster-state existing"},
+		{"member count is unequal", fault.Usage, "initial_cluster",
+			"--initial-cluster must list exactly the members of the running cluster (kvd member list); was this one added first?"},
+		{"error validating peerURLs", fault.Usage, "initial_cluster",
+			"--initial-cluster must list exactly the members of the running cluster (kvd member list)"},
+		{"cannot fetch cluster info from peer urls", fault.Unavailable, "no_peer",
+			"joining an existing cluster needs one of its members to answer at the peer URLs in --initial-cluster"},
+		{"incompatible with current running cluster", fault.Refused, "version", "the cluster's version does not take this one"},
+		{"cannot access data directory", fault.Unavailable, "data_dir", "check that --data-dir can be created and written"},
+		{"cannot access member directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
+		{"failed to create snapshot directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
+		{"cannot write to", fault.Unavailable, "data_dir", "check that the directory can be written"},
+		{"failed to open database", fault.Unavailable, "data_dir", "check who may read and write the database file"},
+		{"self-signed cert", fault.Unavailable, "data_dir", "--auto-tls writes certificates below --data-dir: check that it can be written"},
+		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or remove and re-add the member"},
+		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or remove and re-add the member"},
+		{"failed to open WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
+		{"failed to read WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
+		{"failed to repair WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
+		{"file descriptor limit", fault.Unavailable, "file_descriptors", "raise the limit of open files (ulimit -n) above 150; 65536 is usual"},
+		{"TLS key/cert", fault.Usage, "certificate_missing", "give --cert-file and --key-file"},
+		{"CompactionRetention", fault.Usage, "invalid", "--auto-compaction-retention is a duration (5m) or, in revision mode, a number"},
+		{"cannot find local etcd member", fault.Usage, "initial_cluster", "the SRV records must contain one of this member's advertised peer URLs"},
+	}
+}
+
+// explainStart turns the error of a start into one for people.
+func explainStart(cfg *embed.Config, err error) error {
+	var already *fault.Error
+	if errors.As(err, &already) {
+		return err
+	}
+	out := &fault.Error{Kind: fault.Internal, Op: opServe, Subject: cfg.Name, Err: err}
+	var discovery *servererrors.DiscoveryError
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		out.Kind, out.Cause, out.Msg = fault.Interrupted, "stopped", "stopped while starting"
+		return out
+	case errors.Is(err, syscall.EADDRINUSE):
+		out.Kind, out.Cause = fault.Unavailable, "address_in_use"
+		out.Hint = "another process listens there (ss -ltnp shows which): stop it, or listen elsewhere"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		out.Kind, out.Cause = fault.Usage, "address_not_available"
+		out.Hint = "this machine has no such address; listen on one of its own, or on 0.0.0.0"
+	case errors.As(err, &op) && errors.Is(err, syscall.EACCES):
+		out.Kind, out.Cause = fault.Unavailable, "permission_denied"
+		out.Hint = "ports below 1024 need a privilege; take a higher one"
+	case errors.As(err, &discovery):
+		out.Kind, out.Cause = fault.Unavailable, "discovery"
+		out.Hint = "is the discovery service there, and is the token new? A token bootstraps one cluster only"
+	default:
+		for _, f := range startFailures() {
+			if strings.Contains(err.Error(), f.text) {
+				out.Kind, out.Cause, out.Hint = f.kind, f.cause, f.hint
+				return out
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// fatalTrap takes the place of os.Exit behind etcd's Fatal log lines. What
+// etcd calls fatal (a WAL that cannot be written, a data directory that
+// cannot be made) becomes an error that Start or Server.Err hands out, and the
+// goroutine that said it ends there and then, so that nothing runs on behind the
+// line that was meant to be the last.
+//
+// Panics in log lines are treated the same until the server has started: until
+// then they mean bad input or bad files. After that a panic stays a panic, since
+// it says that an invariant of etcd's is broken and the process must not go on.
+type fatalTrap struct {
+	once    sync.Once
+	err     chan error
+	started atomic.Bool
+}
+
+func newFatalTrap() *fatalTrap { return &fatalTrap{err: make(chan error, 1)} }
+
+// wrap returns lg with the trap behind its Fatal and Panic.
+func (t *fatalTrap) wrap(lg *zap.Logger) *zap.Logger {
+	return lg.WithOptions(zap.WithFatalHook(trapHook{t, false}), zap.WithPanicHook(trapHook{t, true}))
+}
+
+type trapHook struct {
+	trap    *fatalTrap
+	isPanic bool
+}
+
+// OnWrite runs after a fatal line has been written. It does not return.
+func (h trapHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	if h.isPanic && h.trap.started.Load() {
+		panic(ce.Message) // what zap does without a hook
+	}
+	h.trap.once.Do(func() { h.trap.err <- fatalError(ce.Message, fields) })
+	runtime.Goexit()
+}
+
+// fatalError is the line's message and the error and path among its fields.
+func fatalError(msg string, fields []zapcore.Field) error {
+	err := errors.New(msg)
+	for _, f := range fields {
+		switch {
+		case f.Type == zapcore.ErrorType:
+			if cause, ok := f.Interface.(error); ok {
+				err = fmt.Errorf("%w: %w", err, cause)
+			}
+		case f.Type == zapcore.StringType && f.String != "":
+			err = fmt.Errorf("%w (%s %s)", err, f.Key, f.String)
+		}
+	}
+	return err
+}
