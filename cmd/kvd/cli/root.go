@@ -61,6 +61,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 			root.AddCommand(c)
 		}
 	}
+	add("run", newServeCmd(app))
 	add("other", newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
 	strict(root)
