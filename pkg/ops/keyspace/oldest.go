@@ -10,6 +10,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// Reader is what reading a live cluster takes: an etcd client, or one that is
+// pinned to a member.
+type Reader interface {
+	Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error)
+}
+
 // probeKey is a key that nobody has. What matters is only whether a read at a
 // revision is refused.
 const probeKey = "\x00kvd/probe"
@@ -22,7 +28,7 @@ const probeKey = "\x00kvd/probe"
 // searched for: some log2(head) serializable reads of one key that does not
 // exist, each answered from the index in memory. A compaction that lands during
 // the search makes the result one that was true at some moment in it.
-func OldestRevision(ctx context.Context, kv clientv3.KV, head int64) (int64, error) {
+func OldestRevision(ctx context.Context, kv Reader, head int64) (int64, error) {
 	low, high := int64(1), head // the answer lies in [low, high]
 	for low < high {
 		mid := low + (high-low)/2
@@ -41,7 +47,7 @@ func OldestRevision(ctx context.Context, kv clientv3.KV, head int64) (int64, err
 
 // readableAt asks for one absent key at a revision. A member that lags answers
 // "future revision", which says as much as an answer: it was not compacted.
-func readableAt(ctx context.Context, kv clientv3.KV, rev int64) (bool, error) {
+func readableAt(ctx context.Context, kv Reader, rev int64) (bool, error) {
 	_, err := kv.Get(ctx, probeKey, clientv3.WithRev(rev), clientv3.WithSerializable(), clientv3.WithLimit(1), clientv3.WithCountOnly())
 	switch {
 	case err == nil || errors.Is(err, rpctypes.ErrFutureRev):

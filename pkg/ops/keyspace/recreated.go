@@ -20,7 +20,7 @@ const recreatedPage = 10_000
 // It walks the keys as of rev in pages, keys only and serializable. From etcd
 // 3.7 on such a page is read from the index in memory; an older server reads
 // the values too, though it does not send them.
-func RecreatedAt(ctx context.Context, kv clientv3.KV, rev int64, limit int) ([][]byte, error) {
+func RecreatedAt(ctx context.Context, kv Reader, rev int64, limit int) ([][]byte, error) {
 	var found [][]byte
 	from := "\x00"
 	for {
@@ -53,7 +53,7 @@ func RecreatedAt(ctx context.Context, kv clientv3.KV, rev int64, limit int) ([][
 
 // existedAt reports whether a key had a value at a revision. Below the last
 // compaction nothing can be said; nothing can be lost there any more either.
-func existedAt(ctx context.Context, kv clientv3.KV, key []byte, rev int64) (bool, error) {
+func existedAt(ctx context.Context, kv Reader, key []byte, rev int64) (bool, error) {
 	if rev < 1 {
 		return false, nil
 	}
