@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/fault"
+)
+
+// statusOf reads a status response.
+func statusOf(r *clientv3.StatusResponse) Status {
+	s := Status{
+		Version: r.Version, StorageVersion: r.StorageVersion, DBSize: r.DbSize, DBInUse: r.DbSizeInUse,
+		// Servers since 3.6 put 2 GiB where the flag is 0, so 0 means "does not tell".
+		Quota: r.DbSizeQuota, QuotaKnown: r.DbSizeQuota != 0,
+		RaftTerm: r.RaftTerm, RaftIndex: r.RaftIndex, AppliedIndex: r.RaftAppliedIndex,
+		Leader: r.Leader, Learner: r.IsLearner,
+	}
+	if r.Header != nil {
+		s.Revision = r.Header.Revision
+	}
+	for _, line := range r.Errors {
+		if a, ok := parseAlarm(line); ok {
+			s.Alarms = append(s.Alarms, a)
+		} else {
+			s.Errors = append(s.Errors, line)
+		}
+	}
+	return s
+}
+
+// answer is what one endpoint had to say.
+type answer struct {
+	endpoint string
+	at       time.Time
+	header   header
+	status   *Status
+	members  []Member // as this endpoint has them; nil if it did not say
+	err      error
+}
+
+// View takes a picture of the whole cluster: every given endpoint is asked for
+// its status and its member list, and every member that none of them turned out
+// to be is asked at the URLs it advertises, all in parallel and each within
+// MemberTimeout. Nothing needs the quorum. A member that can't be reached is in
+// the view with its error. View itself fails only if no endpoint at all
+// answered, with one error per endpoint.
+func (c *Client) View(ctx context.Context) (View, error) {
+	v := View{At: time.Now(), Source: c.cfg.Source}
+	given := c.askAll(ctx, c.cfg.Endpoints)
+	v.Members, v.Notes = mergeLists(given)
+	if len(v.Members) == 0 {
+		return v, allFailed(given)
+	}
+	var wg sync.WaitGroup
+	for i := range v.Members {
+		m := &v.Members[i]
+		if j := slices.IndexFunc(given, func(a answer) bool { return a.status != nil && a.header.member == m.ID }); j >= 0 {
+			m.take(given[j])
+			continue
+		}
+		wg.Go(func() { c.askMember(ctx, m) })
+	}
+	wg.Wait()
+	v.ID = clusterID(given)
+	v.Leader = leaderOf(v.Members)
+	v.Alarms = mergeAlarms(v)
+	c.mu.Lock()
+	c.last = v
+	c.mu.Unlock()
+	return v, nil
+}
+
+func (m *Member) take(a answer) {
+	m.Endpoint, m.At, m.Status, m.Err = a.endpoint, a.at, a.status, a.err
+}
+
+func (c *Client) askAll(ctx context.Context, endpoints []string) []answer {
+	out := make([]answer, len(endpoints))
+	var wg sync.WaitGroup
+	for i, ep := range endpoints {
+		wg.Go(func() { out[i] = c.askEndpoint(ctx, ep) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (c *Client) askEndpoint(ctx context.Context, endpoint string) answer {
+	a := answer{endpoint: endpoint}
+	defer func() { a.at = time.Now() }()
+	mc, err := c.At(endpoint)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	s, h, err := mc.status(ctx)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	a.status, a.header = &s, h
+	list, err := mc.MemberList(ctx)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	for _, m := range list.Members {
+		a.members = append(a.members, Member{ID: m.ID, Name: m.Name, ClientURLs: m.ClientURLs, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
+	}
+	return a
+}
+
+// askMember asks a member at each of the URLs it advertises until one answers.
+func (c *Client) askMember(ctx context.Context, m *Member) {
+	defer func() { m.At = time.Now() }()
+	if len(m.ClientURLs) == 0 {
+		m.Err = errNotStarted(*m)
+		return
+	}
+	m.Endpoint = m.ClientURLs[0]
+	for _, url := range m.ClientURLs {
+		mc, err := c.memberAt(Member{ID: m.ID, Name: m.Name, Endpoint: url})
+		if err == nil {
+			var s Status
+			var h header
+			if s, h, err = mc.status(ctx); err == nil && h.member == m.ID {
+				m.Endpoint, m.Status, m.Err = url, &s, nil
+				return
+			}
+		}
+		if m.Err == nil {
+			m.Err = err
+		}
+	}
+}
+
+func errNotStarted(m Member) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotStarted, Subject: m.Label(),
+		Msg:  "was added to the cluster and has never started; it counts for the quorum nevertheless",
+		Hint: "start etcd there with --initial-cluster-state existing, or remove the member; its peer URLs are " + strings.Join(m.PeerURLs, ",")}
+}
+
+func allFailed(answers []answer) error {
+	errs := make([]error, 0, len(answers))
+	for _, a := range answers {
+		errs = append(errs, a.err)
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mergeLists makes one member list of what the endpoints said. The list of the
+// member that is furthest is the base; where another has a member more or
+// less, a note says so.
+func mergeLists(answers []answer) (members []Member, notes []string) {
+	said := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return len(a.members) == 0 })
+	if len(said) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(said, func(a, b answer) int { return cmp.Compare(b.status.AppliedIndex, a.status.AppliedIndex) })
+	members = slices.Clone(said[0].members)
+	for _, a := range said[1:] {
+		if a.header.cluster != said[0].header.cluster {
+			notes = append(notes, fmt.Sprintf("%s belongs to another cluster (%s) than %s (%s); it is left out",
+				a.endpoint, FormatID(a.header.cluster), said[0].endpoint, FormatID(said[0].header.cluster)))
+			continue
+		}
+		if ids(a.members) != ids(said[0].members) {
+			notes = append(notes, fmt.Sprintf("the member list differs between %s (%s) and %s (%s)",
+				said[0].endpoint, ids(said[0].members), a.endpoint, ids(a.members)))
+		}
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return members, notes
+}
+
+func ids(members []Member) string {
+	out := make([]string, 0, len(members))
+	for _, m := range members {
+		s := m.Label()
+		if m.Learner {
+			s += " learner"
+		}
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func clusterID(answers []answer) uint64 {
+	for _, a := range answers {
+		if a.status != nil {
+			return a.header.cluster
+		}
+	}
+	return 0
+}
+
+// leaderOf returns the leader that the members of the highest term name.
+func leaderOf(members []Member) uint64 {
+	var leader, term uint64
+	for _, m := range members {
+		if m.Status != nil && m.Status.Leader != 0 && m.Status.RaftTerm >= term {
+			leader, term = m.Status.Leader, m.Status.RaftTerm
+		}
+	}
+	return leader
+}
+
+// mergeAlarms lists each alarm once, with who reported it.
+func mergeAlarms(v View) []Alarm {
+	type key struct {
+		id  uint64
+		typ string
+	}
+	who := map[key][]string{}
+	for _, m := range v.Members {
+		if m.Status == nil {
+			continue
+		}
+		for _, a := range m.Status.Alarms {
+			k := key{a.MemberID, a.Type}
+			who[k] = append(who[k], m.Name)
+		}
+	}
+	out := make([]Alarm, 0, len(who))
+	for k, names := range who {
+		m, in := v.MemberByID(k.id)
+		out = append(out, Alarm{MemberID: k.id, MemberName: m.Name, Type: k.typ, InMemberList: in,
+			Source: "status of " + strings.Join(names, ", ")})
+	}
+	slices.SortFunc(out, func(a, b Alarm) int {
+		return cmp.Or(cmp.Compare(a.MemberName, b.MemberName), cmp.Compare(a.MemberID, b.MemberID), cmp.Compare(a.Type, b.Type))
+	})
+	return out
+}

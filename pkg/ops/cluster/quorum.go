@@ -1,0 +1,244 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/fault"
+)
+
+// QuorumClient is for what concerns the cluster as a whole. Its requests go to
+// voters that answered when it was made, never to a learner, which would refuse
+// them. It belongs to its Client and needs no Close. It is safe for concurrent
+// use.
+type QuorumClient struct {
+	c         *Client
+	etcd      *clientv3.Client
+	endpoints []string
+}
+
+// Quorum returns the client for the cluster as a whole. It takes a View if there
+// is none yet; if no voter answers, the error has one line per endpoint.
+func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
+	c.mu.Lock()
+	q, last := c.quorum, c.last
+	c.mu.Unlock()
+	if q != nil {
+		return q, nil
+	}
+	endpoints := votersThatAnswered(last)
+	if len(endpoints) == 0 {
+		v, err := c.View(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if endpoints = votersThatAnswered(v); len(endpoints) == 0 {
+			return nil, errNoVoter(v)
+		}
+	}
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, TLS: c.tls, Logger: zap.NewNop(), DialTimeout: c.cfg.CommandTimeout,
+		Username: c.cfg.User, Password: c.cfg.Password,
+		DialKeepAliveTime: c.cfg.KeepaliveTime, DialKeepAliveTimeout: c.cfg.KeepaliveTimeout,
+		// A few attempts, for the moment in which leadership moves. etcd's own
+		// client makes 100.
+		MaxUnaryRetries: 5, BackoffWaitBetween: 100 * time.Millisecond,
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(failFast)},
+	})
+	if err != nil {
+		return nil, c.explain(ctx, "connect", endpoints[0], err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.quorum != nil || c.closed {
+		_ = etcd.Close()
+		if c.closed {
+			return nil, &fault.Error{Kind: fault.Internal, Cause: CauseCanceled, Msg: "the client is closed"}
+		}
+		return c.quorum, nil
+	}
+	c.quorum = &QuorumClient{c: c, etcd: etcd, endpoints: endpoints}
+	return c.quorum, nil
+}
+
+func votersThatAnswered(v View) []string {
+	var out []string
+	for _, m := range v.Voters() {
+		if m.Status != nil {
+			out = append(out, m.Endpoint)
+		}
+	}
+	return out
+}
+
+func errNoVoter(v View) error {
+	errs := []error{&fault.Error{Kind: fault.Unavailable, Cause: CauseNoEndpoint, Msg: "no voter of the cluster answers"}}
+	for _, m := range v.Voters() {
+		errs = append(errs, m.Err)
+	}
+	return errors.Join(errs...)
+}
+
+func (q *QuorumClient) close() error {
+	if err := q.etcd.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Endpoints returns where requests may go.
+func (q *QuorumClient) Endpoints() []string { return q.endpoints }
+
+// Etcd returns the client behind this one, for requests that have no method
+// here (watches, leases kept alive, a load). Its errors are etcd's: pass them to
+// Explain.
+func (q *QuorumClient) Etcd() *clientv3.Client { return q.etcd }
+
+// Explain gives an error of a request made through Etcd its cause.
+func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := Classify(op, strings.Join(q.endpoints, ","), err)
+	if (e.Cause != CauseDeadline && e.Cause != CauseConnectionLost) || errors.Is(ctx.Err(), context.Canceled) {
+		return e
+	}
+	var found []error
+	for _, ep := range q.endpoints {
+		if x := q.c.explain(ctx, op, ep, err); fault.CauseOf(x) != e.Cause {
+			found = append(found, x)
+		}
+	}
+	if len(found) == len(q.endpoints) {
+		return errors.Join(found...)
+	}
+	return e
+}
+
+func (q *QuorumClient) do(ctx context.Context, op string, timeout time.Duration, fn func(context.Context) error) error {
+	rctx, cancel := withTimeout(ctx, timeout)
+	defer cancel()
+	return q.Explain(ctx, op, fn(rctx))
+}
+
+// Get is a linearizable read unless an option says otherwise.
+func (q *QuorumClient) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
+	err = q.do(ctx, "get", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.Get(ctx, key, opts...)
+		return err
+	})
+	return resp, err
+}
+
+// Put writes a key.
+func (q *QuorumClient) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (resp *clientv3.PutResponse, err error) {
+	err = q.do(ctx, "put", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.Put(ctx, key, value, opts...)
+		return err
+	})
+	return resp, err
+}
+
+// Delete deletes a key or a range. etcd accepts deletes under NOSPACE.
+func (q *QuorumClient) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.DeleteResponse, err error) {
+	err = q.do(ctx, "delete", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.Delete(ctx, key, opts...)
+		return err
+	})
+	return resp, err
+}
+
+// Txn runs one transaction.
+func (q *QuorumClient) Txn(ctx context.Context, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (resp *clientv3.TxnResponse, err error) {
+	err = q.do(ctx, "txn", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.Txn(ctx).If(cmps...).Then(then...).Else(otherwise...).Commit()
+		return err
+	})
+	return resp, err
+}
+
+// Compact discards history up to a revision. With physical it returns when the
+// member that was asked has removed the old versions from its database, which
+// may take minutes: only ctx bounds it.
+func (q *QuorumClient) Compact(ctx context.Context, rev int64, physical bool) error {
+	var opts []clientv3.CompactOption
+	timeout := q.c.cfg.CommandTimeout
+	if physical {
+		opts, timeout = append(opts, clientv3.WithCompactPhysical()), unbounded
+	}
+	return q.do(ctx, "compact", timeout, func(ctx context.Context) error {
+		_, err := q.etcd.Compact(ctx, rev, opts...)
+		return err
+	})
+}
+
+// LeaseGrant makes a lease that lives for ttl seconds. It goes through the same
+// checks as a put, and leaves nothing in the key space.
+func (q *QuorumClient) LeaseGrant(ctx context.Context, ttl int64) (id clientv3.LeaseID, err error) {
+	err = q.do(ctx, "lease grant", q.c.cfg.CommandTimeout, func(ctx context.Context) error {
+		resp, err := q.etcd.Grant(ctx, ttl)
+		if err == nil {
+			id = resp.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// LeaseRevoke ends a lease.
+func (q *QuorumClient) LeaseRevoke(ctx context.Context, id clientv3.LeaseID) error {
+	return q.do(ctx, "lease revoke", q.c.cfg.CommandTimeout, func(ctx context.Context) error {
+		_, err := q.etcd.Revoke(ctx, id)
+		return err
+	})
+}
+
+// AlarmDisarm clears one alarm of one member, which need not be in the member
+// list any more, and returns the alarms that were cleared: none if it was not
+// raised. A type or member of zero is refused: etcd would take it for "all".
+func (q *QuorumClient) AlarmDisarm(ctx context.Context, member uint64, typ string) ([]Alarm, error) {
+	num, ok := pb.AlarmType_value[typ]
+	if !ok || num == 0 || member == 0 {
+		return nil, &fault.Error{Kind: fault.Usage, Cause: "alarm_type", Op: "alarm disarm",
+			Msg: "need one member and one type, NOSPACE or CORRUPT"}
+	}
+	var resp *clientv3.AlarmResponse
+	err := q.do(ctx, "alarm disarm", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: member, Alarm: pb.AlarmType(num)})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return alarmsOf(resp), nil
+}
+
+// AlarmList returns the alarms by a proposal, so that what was decided before is
+// seen. Without a quorum it fails.
+func (q *QuorumClient) AlarmList(ctx context.Context) ([]Alarm, error) {
+	var resp *clientv3.AlarmResponse
+	err := q.do(ctx, "alarm list", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
+		resp, err = q.etcd.AlarmList(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return alarmsOf(resp), nil
+}
+
+func alarmsOf(resp *clientv3.AlarmResponse) []Alarm {
+	var out []Alarm
+	for _, a := range resp.Alarms {
+		out = append(out, Alarm{MemberID: a.MemberID, Type: a.Alarm.String(), Source: "alarm list"})
+	}
+	return out
+}
