@@ -1,0 +1,92 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"kvd/pkg/ops/fault"
+)
+
+// healthPeriod is how often a member is asked whether it is well.
+const healthPeriod = 50 * time.Millisecond
+
+// causePort marks a start that failed because a port was taken.
+const causePort = "address_in_use"
+
+// waitJoined waits until the member has said that it has joined its cluster.
+func (m *member) waitJoined(ctx context.Context) error {
+	m.mu.Lock()
+	p, n := m.proc, m.notify
+	m.mu.Unlock()
+	if p == nil {
+		return &fault.Error{Kind: fault.Unavailable, Cause: "not_running", Op: "start", Subject: m.name, Msg: "it was never started"}
+	}
+	select {
+	case <-n.ready:
+		return nil
+	case <-p.exited:
+		return m.endedEarly(p)
+	case <-ctx.Done():
+		return m.notReady(ctx, "it has not joined its cluster (is a quorum running?)")
+	}
+}
+
+// waitHealthy waits until the member serves linearizable reads, alarms or not.
+func (m *member) waitHealthy(ctx context.Context) error {
+	p := m.process()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	tick := time.NewTicker(healthPeriod)
+	defer tick.Stop()
+	for {
+		answer := m.health(ctx, client)
+		if answer == "" {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.exited:
+			return m.endedEarly(p)
+		case <-ctx.Done():
+			return m.notReady(ctx, answer)
+		}
+	}
+}
+
+// health is empty for a healthy member, else what is wrong.
+func (m *member) health(ctx context.Context, client *http.Client) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metricsURL+"/health?exclude=NOSPACE&exclude=CORRUPT", nil)
+	if err != nil {
+		return err.Error()
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Sprintf("/health answers %d: %s", resp.StatusCode, strings.TrimSpace(string(body)))
+	}
+	return ""
+}
+
+func (m *member) endedEarly(p *process) error {
+	words := lastWords(m.logPath())
+	e := &fault.Error{Kind: fault.Unavailable, Cause: "exited", Op: "start", Subject: m.name,
+		Msg:  fmt.Sprintf("ended with %s before it was ready: %s", p.cmd.ProcessState, words),
+		Hint: "its log is " + m.logPath()}
+	if strings.Contains(words, "address already in use") {
+		e.Cause = causePort
+	}
+	return e
+}
+
+func (m *member) notReady(ctx context.Context, why string) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: "not_ready", Op: "start", Subject: m.name,
+		Msg:  fmt.Sprintf("not ready in time: %s; last in its log: %s", why, lastWords(m.logPath())),
+		Hint: "its log is " + m.logPath(), Err: context.Cause(ctx)}
+}
