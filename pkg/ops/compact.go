@@ -1,0 +1,245 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// compactRevKey is where kube-apiserver's compactor keeps the revision that it
+// will compact to in its next round (k8s.io/apiserver, storage/etcd3/compact.go).
+const compactRevKey = "compact_rev_key"
+
+// rateWindow is for how long the write rate is measured where a margin in time
+// has to become a number of revisions.
+const rateWindow = 5 * time.Second
+
+// CompactOptions says how to compact.
+type CompactOptions struct {
+	Goal     CompactGoal
+	Step     int64         // at most this many revisions at once, 0: all at once
+	Pause    time.Duration // between two steps
+	Physical bool          // wait until the space is free inside the file
+	Timeout  time.Duration // for one step's physical compaction on all members
+}
+
+// DefaultCompactOptions returns what `kvd compact` does when told nothing.
+func DefaultCompactOptions() CompactOptions {
+	return CompactOptions{Pause: time.Second, Physical: true, Timeout: 10 * time.Minute}
+}
+
+// compaction is one compaction being planned or run.
+type compaction struct {
+	client *cluster.Client
+	opts   CompactOptions
+	sink   progress.Sink
+}
+
+// PlanCompact looks at the cluster and plans a compaction. Nothing is sent that
+// changes anything; where the goal names no revision and the cluster is not
+// Kubernetes', it takes rateWindow to measure the write rate.
+func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View, o CompactOptions, sink progress.Sink) (*plan.Plan, error) {
+	c := &compaction{client: client, opts: o, sink: sink}
+	if view.HasAlarm(cluster.AlarmCorrupt) {
+		return nil, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCorrupt, Op: "compact",
+			Msg:  "a CORRUPT alarm is raised, and etcd refuses compactions until it is cleared",
+			Hint: "take a snapshot of a healthy member, replace the corrupt one, then disarm"}
+	}
+	facts, err := c.look(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	if facts.Rate, err = c.rate(ctx, facts); err != nil {
+		return nil, err
+	}
+	t, err := o.Goal.choose(facts)
+	if err != nil {
+		return nil, err
+	}
+	if t, err = c.avoidRecreated(ctx, t, facts); err != nil {
+		return nil, err
+	}
+	p := &plan.Plan{Op: "compact", Notes: notes(t, facts)}
+	if t.Rev <= facts.Oldest {
+		p.Steps = []plan.Step{alreadyCompacted(t, facts)}
+		return p, nil
+	}
+	for _, rev := range stepsTo(facts.Oldest, t.Rev, o.Step) {
+		p.Steps = append(p.Steps, c.step(rev, len(p.Steps) > 0))
+	}
+	return p, nil
+}
+
+// look gathers what the choice of a revision rests on.
+func (c *compaction) look(ctx context.Context, view cluster.View) (compactFacts, error) {
+	f := compactFacts{NoSpace: view.HasAlarm(cluster.AlarmNoSpace)}
+	for _, m := range view.Answered() {
+		f.RaftIndex = max(f.RaftIndex, m.Status.RaftIndex)
+	}
+	quorum, err := c.client.Quorum(ctx)
+	if err != nil {
+		return f, err
+	}
+	// A linearizable read: it tells the newest revision there is, and fails
+	// here, before anything was changed, where there is no quorum.
+	marker, err := quorum.Get(ctx, compactRevKey)
+	if err != nil {
+		return f, err
+	}
+	f.Head = marker.Header.Revision
+	if len(marker.Kvs) == 1 {
+		f.KubeRev, _ = strconv.ParseInt(string(marker.Kvs[0].Value), 10, 64)
+	}
+	f.Oldest, err = keyspace.OldestRevision(ctx, quorum, f.Head)
+	return f, err
+}
+
+// rate measures revisions per second, if the choice needs it.
+func (c *compaction) rate(ctx context.Context, f compactFacts) (float64, error) {
+	g := c.opts.Goal
+	if g.To != 0 || g.Head || g.Keep > 0 || f.NoSpace || (f.KubeRev > f.Oldest && f.KubeRev <= f.Head) {
+		return 0, nil
+	}
+	c.sink.Event(progress.Event{Op: "compact", Phase: "measuring the write rate", Total: int64(rateWindow.Seconds()), Unit: "seconds"})
+	if err := wait(ctx, rateWindow); err != nil {
+		return 0, err
+	}
+	quorum, err := c.client.Quorum(ctx)
+	if err != nil {
+		return 0, err
+	}
+	again, err := quorum.Get(ctx, compactRevKey)
+	if err != nil {
+		return 0, err
+	}
+	return float64(again.Header.Revision-f.Head) / rateWindow.Seconds(), nil
+}
+
+// step is one compaction up to rev.
+func (c *compaction) step(rev int64, later bool) plan.Step {
+	return plan.Step{
+		StepResult:   plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", rev)},
+		AfterEarlier: later,
+		Guard:        func(ctx context.Context) error { return c.guard(ctx, rev) },
+		Do: func(ctx context.Context, r *plan.StepResult) error {
+			if later {
+				if err := wait(ctx, c.opts.Pause); err != nil {
+					return err
+				}
+			}
+			return c.compactTo(ctx, rev, r)
+		},
+	}
+}
+
+// guard refuses a revision in which a key was deleted and put again: compacting
+// there would lose the fresh value.
+func (c *compaction) guard(ctx context.Context, rev int64) error {
+	quorum, err := c.client.Quorum(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := keyspace.RecreatedAt(ctx, quorum, rev, 1)
+	if err != nil || len(keys) == 0 {
+		return ignoreCompacted(err)
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: "recreated_key", Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
+		Msg: fmt.Sprintf("revision %d deletes and puts key %q at once; compacting at exactly it loses the fresh value "+
+			"(etcd issue 22376, up to 3.7.3 at least)", rev, keys[0]),
+		Hint: fmt.Sprintf("compact to %d or %d instead", rev-1, rev+1)}
+}
+
+// avoidRecreated moves a target that kvd chose itself off a revision at which
+// compacting would lose data; one that the user named is refused by the guard.
+func (c *compaction) avoidRecreated(ctx context.Context, t target, f compactFacts) (target, error) {
+	if c.opts.Goal.To != 0 || t.Rev <= f.Oldest {
+		return t, nil
+	}
+	quorum, err := c.client.Quorum(ctx)
+	if err != nil {
+		return t, err
+	}
+	for first := t.Rev; t.Rev > f.Oldest; t.Rev-- {
+		keys, err := keyspace.RecreatedAt(ctx, quorum, t.Rev, 1)
+		if err != nil {
+			return t, ignoreCompacted(err)
+		}
+		if len(keys) == 0 {
+			if t.Rev != first {
+				t.Why += fmt.Sprintf("; moved from %d, where a key is deleted and put again in one revision, "+
+					"which compacting exactly there would lose (etcd issue 22376)", first)
+			}
+			return t, nil
+		}
+	}
+	return t, nil
+}
+
+// compactTo compacts, waits until every member has let go of the space, and
+// measures what became free.
+func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResult) error {
+	before, err := c.client.View(ctx)
+	if err != nil {
+		return err
+	}
+	quorum, err := c.client.Quorum(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	if err := quorum.Compact(ctx, rev, c.opts.Physical); err != nil {
+		if fault.CauseOf(err) == cluster.CauseCompacted {
+			return plan.Skip("compacted this far already")
+		}
+		return err
+	}
+	if !c.opts.Physical {
+		r.Reason = "accepted; the space becomes free in the background"
+		return nil
+	}
+	after, err := waitSettled(ctx, c.client, c.sink, "compact")
+	if err != nil {
+		return err
+	}
+	r.BeforeBytes, r.AfterBytes = plan.Bytes(largestInUse(before)), plan.Bytes(largestInUse(after))
+	r.Reason = "bytes in use inside the file of the fullest member; the file itself shrinks only with defrag"
+	return nil
+}
+
+func alreadyCompacted(t target, f compactFacts) plan.Step {
+	return plan.Step{StepResult: plan.StepResult{
+		Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", max(t.Rev, 0)), State: plan.Skipped,
+		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head),
+	}}
+}
+
+// notes says what the reader of a plan must know before saying yes.
+func notes(t target, f compactFacts) []string {
+	out := []string{
+		fmt.Sprintf("revisions kept now: %d to %d; the target %d is %s", f.Oldest, f.Head, max(t.Rev, 0), t.Why),
+		fmt.Sprintf("reads pinned below revision %d (paged lists), and watches that must reconnect from below it, "+
+			"will get \"required revision has been compacted\"; watches that are open go on", max(t.Rev, 0)),
+	}
+	if f.KubeRev > 0 {
+		out = append(out, fmt.Sprintf("this is a Kubernetes cluster: kube-apiserver compacts every 5 minutes by itself "+
+			"(compact_rev_key holds %d); clients that lose their place list again", f.KubeRev))
+	}
+	return out
+}
+
+// ignoreCompacted drops the error of a look that came too late: what is
+// compacted already cannot be compacted wrongly.
+func ignoreCompacted(err error) error {
+	if fault.CauseOf(err) == cluster.CauseCompacted {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,30 @@
+package ops
+
+import (
+	"github.com/dustin/go-humanize"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// What etcd charges against the quota before it takes a write, in bytes
+// (kvOverhead and leaseOverhead in server/storage/quota.go).
+const (
+	putOverhead   = 256
+	leaseOverhead = 64
+)
+
+// smallWrite is the charge for a small object: a key of 100 bytes and a value
+// of 1 KiB, about what a heartbeat or an Event costs.
+const smallWrite = putOverhead + 100 + 1024
+
+// fits reports whether a write with this charge would pass a member's quota.
+// It is the comparison that etcd makes: file size plus charge, less than the
+// quota (BackendQuota.Available). Where there is no quota, or none is known,
+// everything fits.
+func fits(s *cluster.Status, charge int64) bool {
+	q := s.EffectiveQuota()
+	return q <= 0 || s.DBSize+charge < q
+}
+
+// binary writes a size in binary units.
+func binary(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
