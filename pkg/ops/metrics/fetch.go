@@ -1,0 +1,136 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kvd/pkg/ops/fault"
+)
+
+const (
+	// MaxBody bounds the answer in bytes; etcd's own is below 1 MiB.
+	MaxBody = 16 << 20
+	// DefaultTimeout bounds one fetch whose context has no nearer deadline. It
+	// takes etcd milliseconds, also while it defragments.
+	DefaultTimeout = 3 * time.Second
+)
+
+// Fetch reads the metrics of one member. The address is that of a client URL or
+// of a metrics listener, with or without the path /metrics; one without a scheme
+// is reached with TLS if the client has TLS material. Errors are *fault.Error:
+// Unavailable, or Denied where a certificate or a permission is missing.
+func Fetch(ctx context.Context, client *http.Client, address string) (*Sample, error) {
+	u, err := URL(address, hasTLS(client))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return nil, badURL(address, err)
+	}
+	req.Header.Set("Accept", "text/plain;version=0.0.4")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, unreachable(u, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := checkStatus(u, resp.StatusCode); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	if err != nil {
+		return nil, unreachable(u, err)
+	}
+	if len(body) > MaxBody {
+		return nil, &fault.Error{Kind: fault.Unavailable, Cause: "metrics_too_large", Op: "read metrics", Subject: u,
+			Msg: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20), Hint: "is this etcd's address?"}
+	}
+	s, err := Parse(bytes.NewReader(body), time.Now())
+	var e *fault.Error
+	if errors.As(err, &e) {
+		return nil, e.On("read metrics", u)
+	}
+	return s, err
+}
+
+// URL returns the address of the metrics behind a client URL or a metrics URL.
+// secure decides on the scheme where there is none.
+func URL(address string, secure bool) (string, error) {
+	if !strings.Contains(address, "://") {
+		scheme := "http://"
+		if secure {
+			scheme = "https://"
+		}
+		address = scheme + address
+	}
+	u, err := url.Parse(trimMetricsPath(address))
+	if err != nil {
+		return "", badURL(address, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", badURL(address, errors.New("not an http or https address"))
+	}
+	return u.JoinPath("metrics").String(), nil
+}
+
+func hasTLS(c *http.Client) bool {
+	t, ok := c.Transport.(*http.Transport)
+	return ok && t.TLSClientConfig != nil
+}
+
+func badURL(address string, err error) error {
+	return &fault.Error{Kind: fault.Usage, Cause: "metrics_url", Op: "read metrics", Subject: address, Err: err,
+		Hint: "give the address as http://HOST:PORT or https://HOST:PORT"}
+}
+
+func checkStatus(u string, code int) error {
+	e := &fault.Error{Kind: fault.Unavailable, Cause: "metrics_status", Op: "read metrics", Subject: u,
+		Msg: fmt.Sprintf("HTTP status %d %s", code, http.StatusText(code))}
+	switch code {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Kind, e.Hint = fault.Denied, "whoever serves this address wants other credentials"
+	case http.StatusNotFound:
+		e.Hint = "nothing is served there; with --listen-metrics-urls etcd serves its metrics elsewhere: give that with --metrics-url NAME=URL"
+	}
+	return e
+}
+
+func unreachable(u string, err error) error {
+	e := &fault.Error{Kind: fault.Unavailable, Cause: "metrics_unreachable", Op: "read metrics", Subject: u, Err: inner(err),
+		Hint: "if the member serves its metrics elsewhere (--listen-metrics-urls), give that with --metrics-url NAME=URL"}
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &cert):
+		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "check --cacert and the names in the member's certificate"
+	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"):
+		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "the member wants a client certificate: give --cert and --key"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Msg, e.Err = "no answer in time", nil
+	}
+	return e
+}
+
+// inner drops the "Get <url>:" that net/http puts before its errors: the subject
+// says it already.
+func inner(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

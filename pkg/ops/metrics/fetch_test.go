@@ -1,0 +1,106 @@
+package metrics_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+)
+
+func TestFetch(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/metrics":
+			_, _ = w.Write([]byte(hist))
+		case "/big/metrics":
+			_, _ = w.Write([]byte(strings.Repeat("# a comment that goes on and on\n", metrics.MaxBody/30)))
+		case "/denied/metrics":
+			w.WriteHeader(http.StatusForbidden)
+		case "/slow/metrics":
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * time.Second):
+			}
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer srv.Close()
+	for _, address := range []string{srv.URL, srv.URL + "/", srv.URL + "/metrics", strings.TrimPrefix(srv.URL, "http://")} {
+		s, err := metrics.Fetch(t.Context(), srv.Client(), plain(srv, address))
+		if err != nil || !s.Has("h") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for path, want := range map[string]struct {
+		kind  fault.Kind
+		cause string
+	}{
+		"/big": {fault.Unavailable, "metrics_too_large"}, "/denied": {fault.Denied, "metrics_status"},
+		"/nothing": {fault.Unavailable, "metrics_status"}, "/slow": {fault.Unavailable, "metrics_unreachable"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if path == "/big" {
+			ctx = t.Context()
+		}
+		_, err := metrics.Fetch(ctx, srv.Client(), srv.URL+path)
+		cancel()
+		if fault.KindOf(err) != want.kind || fault.CauseOf(err) != want.cause {
+			t.Errorf("%s: %v (%s, %s)", path, err, fault.KindOf(err), fault.CauseOf(err))
+		}
+	}
+	closed := srv.URL
+	srv.Close()
+	if _, err := metrics.Fetch(t.Context(), http.DefaultClient, closed); fault.CauseOf(err) != "metrics_unreachable" || fault.HintOf(err) == "" {
+		t.Errorf("closed port: %v", err)
+	}
+}
+
+// plain gives the address a scheme where the client of a test server would
+// otherwise be taken for one with TLS.
+func plain(srv *httptest.Server, address string) string {
+	if tr, ok := srv.Client().Transport.(*http.Transport); ok && tr.TLSClientConfig != nil && !strings.Contains(address, "://") {
+		return "http://" + address
+	}
+	return address
+}
+
+func TestFetchTLS(t *testing.T) {
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hist)) }))
+	defer srv.Close()
+	if _, err := metrics.Fetch(t.Context(), srv.Client(), strings.TrimPrefix(srv.URL, "https://")); err != nil {
+		t.Errorf("with the CA, no scheme: %v", err)
+	}
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}}
+	if _, err := metrics.Fetch(t.Context(), stranger, srv.URL); fault.KindOf(err) != fault.Denied || fault.CauseOf(err) != "metrics_certificate" {
+		t.Errorf("without the CA: %v", err)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	o, err := metrics.ParseOverrides([]string{"cp-1=http://127.0.0.1:2381", "ab12=10.0.0.1:2381/metrics"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, id, want string }{
+		{"cp-1", "1", "http://127.0.0.1:2381"}, {"cp-2", "ab12", "10.0.0.1:2381/metrics"}, {"cp-3", "3", "client"}, {"", "", "client"},
+	} {
+		if got := o.For(tc.name, tc.id, "client"); got != tc.want {
+			t.Errorf("For(%q, %q) = %q, want %q", tc.name, tc.id, got, tc.want)
+		}
+	}
+	if got := o.Unknown([]string{"cp-1"}); len(got) != 1 || got[0] != "ab12" {
+		t.Errorf("unknown: %v", got)
+	}
+	for _, bad := range []string{"", "cp-1", "=http://x", "cp-1=", "cp-1=unix:///tmp/x", "cp-1=http://"} {
+		if _, err := metrics.ParseOverrides([]string{bad}); fault.KindOf(err) != fault.Usage {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
