@@ -108,7 +108,7 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 		return nil
 	}
 	e := Classify(op, strings.Join(q.endpoints, ","), err)
-	if (e.Cause != CauseDeadline && e.Cause != CauseConnectionLost) || errors.Is(ctx.Err(), context.Canceled) {
+	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
 	var found []error
