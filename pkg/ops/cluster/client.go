@@ -107,10 +107,7 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 		// One attempt: an answer that says "not now" is news here, and whoever
 		// wants to try again does so and says so.
 		MaxUnaryRetries: 1,
-		DialOptions: []grpc.DialOption{
-			grpc.WithPerRPCCredentials(&c.auth),
-			grpc.WithChainUnaryInterceptor(failFast),
-		},
+		DialOptions: c.dialOptions(grpc.WithPerRPCCredentials(&c.auth)),
 	})
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}
@@ -118,6 +115,17 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 	p := &pinned{endpoint: endpoint, etcd: etcd}
 	c.conns[endpoint] = p
 	return p, nil
+}
+
+// dialOptions are those that all connections have. gRPC takes the name to verify
+// from its "authority" and overwrites what the TLS configuration says, so the
+// server name has to be given as that.
+func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
+	opts := append(more, grpc.WithChainUnaryInterceptor(failFast))
+	if c.cfg.ServerName != "" {
+		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
+	}
+	return opts
 }
 
 // failFast undoes etcd's client's WaitForReady, with which a request to a closed
