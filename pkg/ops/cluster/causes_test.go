@@ -173,9 +173,7 @@ func TestCausesPlain(t *testing.T) {
 		}
 	}
 
-	if err := s.Pause(0); err != nil {
-		t.Fatal(err)
-	}
+	pause(t, s, 0)
 	wantCause(t, ep(s.Endpoint(0)), cluster.CauseNoAnswer, fault.Unavailable)
 	if err := s.Resume(0); err != nil {
 		t.Fatal(err)
@@ -253,9 +251,7 @@ func TestCausesClientCertificate(t *testing.T) {
 	if v := view(t, connect(t, with(at, certs.CA, certs.Client))); v.Members[0].Err != nil || v.Leader != v.Members[0].ID {
 		t.Errorf("with the right certificate: %+v", v)
 	}
-	if err := s.Pause(0); err != nil {
-		t.Fatal(err)
-	}
+	pause(t, s, 0)
 	wantCause(t, with(at, certs.CA, certs.Client), cluster.CauseNoAnswer, fault.Unavailable)
 }
 
@@ -320,6 +316,23 @@ func TestCausesAuth(t *testing.T) {
 				t.Errorf("defrag as root: %v", err)
 			}
 		})
+	}
+}
+
+// pause stops a member and waits until it really answers no more: SIGSTOP takes
+// its time, and a connection made meanwhile would be of another kind.
+func pause(t *testing.T, s *servertest.Cluster, i int) {
+	t.Helper()
+	if err := s.Pause(i); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Timeout: 300 * time.Millisecond}
+	for {
+		resp, err := client.Get(s.MetricsURL(i) + "/health")
+		if err != nil {
+			return
+		}
+		resp.Body.Close()
 	}
 }
 
