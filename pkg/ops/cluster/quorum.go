@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -50,7 +51,7 @@ func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 		// A few attempts, for the moment in which leadership moves. etcd's own
 		// client makes 100.
 		MaxUnaryRetries: 5, BackoffWaitBetween: 100 * time.Millisecond,
-		DialOptions: c.dialOptions(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(failFast)},
 	})
 	if err != nil {
 		return nil, c.explain(ctx, "connect", endpoints[0], err)
@@ -107,7 +108,7 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 		return nil
 	}
 	e := Classify(op, strings.Join(q.endpoints, ","), err)
-	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
+	if (e.Cause != CauseDeadline && e.Cause != CauseConnectionLost) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
 	var found []error

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"io"
 	"strings"
 
@@ -30,8 +29,7 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 			align[i] = tw.AlignRight
 		}
 	}
-	var drawn bytes.Buffer
-	t := tablewriter.NewTable(&drawn,
+	t := tablewriter.NewTable(w,
 		tablewriter.WithRenderer(renderer.NewBlueprint(plain())),
 		tablewriter.WithConfig(tablewriter.Config{
 			Header: tw.CellConfig{
@@ -56,16 +54,7 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 			return err
 		}
 	}
-	if err := t.Render(); err != nil {
-		return err
-	}
-	// tablewriter pads the last column too, which is noise in a ticket.
-	for line := range strings.Lines(drawn.String()) {
-		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.Render()
 }
 
 func gap() tw.Padding { return tw.Padding{Left: "", Right: "  ", Overwrite: true} }

@@ -1,0 +1,102 @@
+package keyspace
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/progress"
+)
+
+// DefaultSampleBytes is how much a look reads if not told otherwise.
+const DefaultSampleBytes = 64 << 20
+
+// LookOptions says what to look at and how much it may cost.
+type LookOptions struct {
+	Prefix      string        // only keys with this prefix; empty: all
+	Layout      keys.Layout   // where Kubernetes' objects are
+	SampleBytes int64         // read at most about this much, keys and values together
+	Exact       bool          // read every value instead, whatever it costs
+	Timeout     time.Duration // for one answer
+	Precision   float64       // stop sampling when the error of the total is below this share of it
+
+	// noStream has the reader do what it does with servers before 3.7.
+	noStream bool
+}
+
+// DefaultLookOptions returns the options of a look that hurts nobody.
+func DefaultLookOptions() LookOptions {
+	return LookOptions{Layout: keys.Default(), SampleBytes: DefaultSampleBytes, Timeout: cluster.DefaultCommandTimeout, Precision: 0.01}
+}
+
+// Look measures what a member stores: exact numbers of keys, and bytes from a
+// random sample of the values, or from all of them.
+//
+// Reads are serializable, at one revision, in answers of about 1 MiB. A
+// compaction that passes that revision while it looks makes it begin again once.
+func Look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink progress.Sink) (Usage, error) {
+	u, err := look(ctx, m, o, sink)
+	if fault.CauseOf(err) == cluster.CauseCompacted {
+		sink.Event(progress.Event{Op: "look", Note: "a compaction passed by; beginning again"})
+		u, err = look(ctx, m, o, sink)
+	}
+	return u, err
+}
+
+func look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink progress.Sink) (Usage, error) {
+	r, err := newReader(ctx, m, o.Layout, o.Timeout)
+	if err != nil {
+		return Usage{}, err
+	}
+	r.paged = o.noStream
+	u := Usage{Revision: r.rev, Prefix: Name(o.Prefix), Member: m.Label()}
+	if u.Oldest, err = OldestRevision(ctx, m, r.rev); err != nil {
+		return u, err
+	}
+	t := newTally(o.Layout, u.Oldest, r.rev)
+	if o.Exact {
+		err = readAll(ctx, r, t, o, sink)
+	} else {
+		err = sampleAll(ctx, r, t, o, sink)
+	}
+	t.fill(&u)
+	u.ReadBytes, u.Requests = r.bytes, r.requests
+	return u, err
+}
+
+// readAll reads every value.
+func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progress.Sink) error {
+	from, end := rangeOf(o.Prefix)
+	return r.scan(ctx, from, end, true, func(kvs []*mvccpb.KeyValue) (bool, error) {
+		for _, kv := range kvs {
+			s, c := t.count(kv)
+			s.measure(c, kv)
+		}
+		sink.Event(progress.Event{Op: "look", Phase: "reading every value", Done: r.bytes, Unit: "bytes"})
+		return true, nil
+	})
+}
+
+// sampleAll lists every key, and then reads the values of some.
+func sampleAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progress.Sink) error {
+	from, end := rangeOf(o.Prefix)
+	seen := int64(0)
+	err := r.scan(ctx, from, end, false, func(kvs []*mvccpb.KeyValue) (bool, error) {
+		for _, kv := range kvs {
+			s, _ := t.count(kv)
+			t.choose(s, string(kv.Key))
+		}
+		seen += int64(len(kvs))
+		sink.Event(progress.Event{Op: "look", Phase: "listing keys, without values", Done: seen, Unit: "keys"})
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	t.shuffle()
+	return newSampler(r, t, o, sink).run(ctx)
+}

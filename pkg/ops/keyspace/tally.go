@@ -1,0 +1,260 @@
+package keyspace
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"kvd/pkg/ops/kube/keys"
+)
+
+// Limits of what is kept apart, so that memory is bounded whatever is stored.
+const (
+	deepGroups   = 500    // up to here a key that is not Kubernetes' is grouped by two segments
+	maxGroups    = 5_000  // up to here by one, then all into one
+	maxCells     = 50_000 // pairs of a namespace and a group
+	maxReservoir = 8_192  // keys of a group from which the sample is taken
+)
+
+// tally counts keys by group and namespace, and holds a random choice of the
+// keys of each group.
+type tally struct {
+	layout keys.Layout
+	oldest int64
+	rnd    *rand.Rand
+	groups map[string]*stratum
+	cells  map[cellKey]*cell
+	capped bool
+}
+
+// stratum is a group of keys: the sample is taken from each on its own.
+type stratum struct {
+	prefix   string
+	resource string
+	keys     int64    // exact
+	history  int64    // see Group.History
+	chosen   []string // a uniform choice without replacement, in random order once shuffled
+	record   moments  // of the records of the keys that were read
+	pages    moments  // of what they take in pages
+	largest  int64
+}
+
+// cellKey is a namespace's part of a group.
+type cellKey struct {
+	group     *stratum
+	namespace string
+}
+
+type cell struct {
+	keys int64
+	read moments
+}
+
+// moments are a mean and a variance in the making (Welford).
+type moments struct {
+	n       int64
+	mean    float64
+	squares float64
+}
+
+func (m *moments) add(x float64) {
+	m.n++
+	d := x - m.mean
+	m.mean += d / float64(m.n)
+	m.squares += d * (x - m.mean)
+}
+
+// variance is the sample's, 0 for fewer than two values.
+func (m *moments) variance() float64 {
+	if m.n < 2 {
+		return 0
+	}
+	return m.squares / float64(m.n-1)
+}
+
+// total estimates the sum over all of a group's keys from the mean of those that
+// were read. With a sample of n out of N keys the variance of N × mean is
+// N² × (1 - n/N) × s²/n: nothing is left of it when all were read. A group of
+// which nothing was read has no bound.
+func (m *moments) total(keys int64) (sum, variance float64) {
+	n, all := float64(m.n), float64(keys)
+	if m.n == 0 {
+		return 0, 0
+	}
+	return all * m.mean, all * all * max(0, 1-n/all) * m.variance() / n
+}
+
+func newTally(l keys.Layout, oldest, seed int64) *tally {
+	return &tally{layout: l, oldest: oldest, rnd: rand.New(rand.NewPCG(uint64(seed), 0)), //nolint:gosec // a sample, no secret
+		groups: map[string]*stratum{}, cells: map[cellKey]*cell{}}
+}
+
+// group finds or makes the group of a key.
+func (t *tally) group(key string) *stratum {
+	depth := 2
+	if len(t.groups) >= deepGroups {
+		depth = 1
+	}
+	prefix := groupPrefix(t.layout, key, depth)
+	if s, ok := t.groups[prefix]; ok {
+		return s
+	}
+	if depth == 1 {
+		if s, ok := t.groups[groupPrefix(t.layout, key, 2)]; ok {
+			return s
+		}
+	}
+	if len(t.groups) >= maxGroups {
+		prefix = ""
+	}
+	s, ok := t.groups[prefix]
+	if !ok {
+		s = &stratum{prefix: prefix}
+		t.groups[prefix] = s
+	}
+	return s
+}
+
+// count takes a key into account, without its value.
+func (t *tally) count(kv *mvccpb.KeyValue) (*stratum, *cell) {
+	key := string(kv.Key)
+	s := t.group(key)
+	s.keys++
+	switch {
+	case kv.CreateRevision >= t.oldest:
+		s.history += kv.Version - 1
+	case kv.ModRevision > t.oldest:
+		s.history++
+	}
+	k, ok := t.layout.Parse(key)
+	if !ok {
+		return s, nil
+	}
+	if s.resource == "" {
+		s.resource = k.GroupResource()
+	}
+	if k.Namespace == "" {
+		return s, nil
+	}
+	ck := cellKey{s, k.Namespace}
+	c := t.cells[ck]
+	if c == nil {
+		if len(t.cells) >= maxCells {
+			t.capped = true
+			return s, nil
+		}
+		c = &cell{}
+		t.cells[ck] = c
+	}
+	c.keys++
+	return s, c
+}
+
+// choose gives a key its chance to be in the sample (reservoir sampling).
+func (t *tally) choose(s *stratum, key string) {
+	if len(s.chosen) < maxReservoir {
+		s.chosen = append(s.chosen, key)
+	} else if i := t.rnd.Int64N(s.keys); i < maxReservoir {
+		s.chosen[i] = key
+	}
+}
+
+// shuffle puts the chosen keys into random order, so that any first part of them
+// is a random sample.
+func (t *tally) shuffle() {
+	for _, s := range t.sorted() {
+		t.rnd.Shuffle(len(s.chosen), func(i, j int) { s.chosen[i], s.chosen[j] = s.chosen[j], s.chosen[i] })
+	}
+}
+
+// measure takes a value into account.
+func (s *stratum) measure(c *cell, kv *mvccpb.KeyValue) {
+	size := recordSize(kv)
+	s.record.add(float64(size))
+	s.pages.add(inPages(size))
+	s.largest = max(s.largest, size)
+	if c != nil {
+		c.read.add(float64(size))
+	}
+}
+
+// cellOf finds the cell of a key that was counted.
+func (t *tally) cellOf(s *stratum, key string) *cell {
+	k, ok := t.layout.Parse(key)
+	if !ok || k.Namespace == "" {
+		return nil
+	}
+	return t.cells[cellKey{s, k.Namespace}]
+}
+
+// sorted returns the groups by prefix, so that a seed gives one sample.
+func (t *tally) sorted() []*stratum {
+	out := make([]*stratum, 0, len(t.groups))
+	for _, s := range t.groups {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *stratum) int { return cmp.Compare(a.prefix, b.prefix) })
+	return out
+}
+
+// z95 is the half-width of a 95 % interval in standard deviations.
+const z95 = 1.96
+
+// fill writes what was counted and measured into u.
+func (t *tally) fill(u *Usage) {
+	var live, pages, liveVar, pagesVar float64
+	u.Exact = true
+	for _, s := range t.sorted() {
+		sum, v := s.record.total(s.keys)
+		p, pv := s.pages.total(s.keys)
+		live, liveVar, pages, pagesVar = live+sum, liveVar+v, pages+p, pagesVar+pv
+		u.Keys += s.keys
+		u.Exact = u.Exact && s.record.n == s.keys
+		u.Groups = append(u.Groups, Group{Prefix: Name(s.prefix), Resource: s.resource, Keys: s.keys, Largest: s.largest,
+			Bytes: Estimate{sum, z95 * math.Sqrt(v)}, Sampled: s.record.n, History: s.history})
+	}
+	u.Live, u.InPages = Estimate{live, z95 * math.Sqrt(liveVar)}, Estimate{pages, z95 * math.Sqrt(pagesVar)}
+	for i := range u.Groups {
+		u.Groups[i].Share = ratio(u.Groups[i].Bytes.Bytes, live)
+	}
+	slices.SortStableFunc(u.Groups, func(a, b Group) int { return cmp.Compare(b.Bytes.Bytes, a.Bytes.Bytes) })
+	u.Spaces, u.Partial = t.spaces(live), t.capped
+}
+
+// enough is how many values of a namespace's part of a group must have been read
+// for their own mean to be used and not the group's.
+const enough = 10
+
+func (t *tally) spaces(live float64) []Space {
+	type sum struct {
+		keys  int64
+		bytes float64
+	}
+	sums := map[string]sum{}
+	for k, c := range t.cells {
+		mean := k.group.record.mean
+		if c.read.n >= enough || c.read.n == c.keys {
+			mean = c.read.mean
+		}
+		s := sums[k.namespace]
+		sums[k.namespace] = sum{s.keys + c.keys, s.bytes + mean*float64(c.keys)}
+	}
+	out := make([]Space, 0, len(sums))
+	for name, s := range sums {
+		out = append(out, Space{Namespace: Name(name), Keys: s.keys, Bytes: int64(s.bytes + 0.5), Share: ratio(s.bytes, live)})
+	}
+	slices.SortFunc(out, func(a, b Space) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	return out
+}
+
+func ratio(part, whole float64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part / whole
+}
