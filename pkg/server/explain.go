@@ -101,15 +101,21 @@ func startFailures() []startFailure {
 		{"self-signed cert", fault.Unavailable, "data_dir", "--auto-tls writes certificates below --data-dir: check that it can be written"},
 		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or remove and re-add the member"},
 		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or remove and re-add the member"},
-		{"failed to open WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
-		{"failed to read WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
-		{"failed to repair WAL", fault.Damage, "wal", "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"},
+		{"failed to open WAL", fault.Damage, "wal", walHint},
+		{"failed to read WAL", fault.Damage, "wal", walHint},
+		{"failed to repair WAL", fault.Damage, "wal", walHint},
+		{"crc mismatch", fault.Damage, "wal", walHint},
+		{"wal: ", fault.Damage, "wal", walHint},
+		{"cannot parse invalid wire-format data", fault.Damage, "wal", walHint},
+		{"unexpected EOF", fault.Damage, "wal", walHint},
 		{"file descriptor limit", fault.Unavailable, "file_descriptors", "raise the limit of open files (ulimit -n) above 150; 65536 is usual"},
 		{"TLS key/cert", fault.Usage, "certificate_missing", "give --cert-file and --key-file"},
 		{"CompactionRetention", fault.Usage, "invalid", "--auto-compaction-retention is a duration (5m) or, in revision mode, a number"},
 		{"cannot find local etcd member", fault.Usage, "initial_cluster", "the SRV records must contain one of this member's advertised peer URLs"},
 	}
 }
+
+const walHint = "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"
 
 // explainStart turns the error of a start into one for people.
 func explainStart(cfg *embed.Config, err error) error {

@@ -1,0 +1,197 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// serve runs `kvd serve` to its end and returns its exit code, its own error
+// lines, and everything it wrote.
+func serve(t *testing.T, args ...string) (code int, says, all string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, servertest.Binary(t), append([]string{"serve"}, args...)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Dir = t.TempDir()
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("still running after 60 s:\n%s", out.String())
+	}
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	var own []string
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, "{") {
+			own = append(own, line)
+		}
+	}
+	return cmd.ProcessState.ExitCode(), strings.Join(own, ""), out.String()
+}
+
+// badStart is a start whose fault shows only when the server starts.
+type badStart struct {
+	name string
+	args func(t *testing.T, c *servertest.Cluster) []string
+	code int
+	want string // in kvd's own lines
+}
+
+func badStarts() []badStart {
+	const free = "http://127.0.0.1:0"
+	own := func(t *testing.T, more ...string) []string {
+		t.Helper()
+		return append([]string{"--data-dir", filepath.Join(t.TempDir(), "data")}, more...)
+	}
+	return []badStart{
+		{"client port taken", func(t *testing.T, c *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", c.Endpoint(0), "--advertise-client-urls", c.Endpoint(0))
+		}, 4, "another process listens there"},
+		{"peer port taken", func(t *testing.T, c *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", c.PeerURL(0), "--listen-client-urls", free, "--advertise-client-urls", free)
+		}, 4, "another process listens there"},
+		{"metrics port taken", func(t *testing.T, c *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--listen-metrics-urls", c.MetricsURL(0))
+		}, 4, "another process listens there"},
+		{"address of another machine", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", "http://192.0.2.1:2380")
+		}, 2, "no such address"},
+		{"name not in the initial cluster", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "a", "--initial-cluster", "b=http://127.0.0.1:1")
+		}, 2, "--initial-cluster"},
+		{"own URL not in the initial cluster", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:1", "--initial-advertise-peer-urls", "http://127.0.0.1:2")
+		}, 2, "--initial-advertise-peer-urls"},
+		{"joining what is not there", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:2,b=http://127.0.0.1:1",
+				"--initial-advertise-peer-urls", "http://127.0.0.1:2", "--initial-cluster-state", "existing")
+		}, 4, "one of its members to answer"},
+		{"joining without having been added", func(t *testing.T, c *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:2,m1="+c.PeerURL(0),
+				"--initial-advertise-peer-urls", "http://127.0.0.1:2", "--initial-cluster-state", "existing")
+		}, 2, "added first"},
+		{"data directory is a file", func(t *testing.T, _ *servertest.Cluster) []string {
+			file := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free, "--data-dir", file}
+		}, 4, "--data-dir"},
+		{"auto TLS where nothing can be written", func(t *testing.T, _ *servertest.Cluster) []string {
+			file := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", "https://127.0.0.1:0",
+				"--advertise-client-urls", "https://127.0.0.1:0", "--auto-tls", "--data-dir", filepath.Join(file, "data")}
+		}, 4, "--data-dir"},
+		{"damaged write-ahead log", func(t *testing.T, c *servertest.Cluster) []string {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.CopyFS(dir, os.DirFS(c.DataDir(0))); err != nil {
+				t.Fatal(err)
+			}
+			logs, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.wal"))
+			for _, path := range logs {
+				flip(t, path, 64)
+			}
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "m1", "--data-dir", dir}
+		}, 7, "write-ahead log cannot be read"},
+	}
+}
+
+// flip damages a file at an offset.
+func flip(t *testing.T, path string, offset int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{0xde, 0xad, 0xbe, 0xef}, offset); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A start that fails says so in one error with a hint, with the right exit code
+// and without a stack trace.
+func TestBadStart(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{})
+	if _, err := c.Client(t).Put(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range badStarts() {
+		t.Run(tc.name, func(t *testing.T) {
+			code, says, all := serve(t, tc.args(t, c)...)
+			if code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			if n := strings.Count(says, "kvd: "); n != 1 || !strings.Contains(says, tc.want) || !strings.Contains(says, "hint: ") {
+				t.Errorf("want one error that contains %q, and a hint; got:\n%s", tc.want, says)
+			}
+			if strings.Contains(says, "goroutine ") || strings.Contains(says, "panic: ") {
+				t.Errorf("a stack trace:\n%s", says)
+			}
+			if t.Failed() {
+				t.Log(all)
+			}
+			t.Log(says)
+		})
+	}
+}
+
+// SIGTERM before the server has joined its cluster ends it at once, with 0.
+func TestStopWithoutQuorum(t *testing.T) {
+	c := servertest.New(t, servertest.Options{Options: local.Options{Members: 3}})
+	if err := c.Launch(0); err != nil {
+		t.Fatal(err)
+	}
+	waitListening(t, c.Endpoint(0))
+	begin := time.Now()
+	if err := c.StopMember(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("stopping took %s", took)
+	}
+	if code, ok := c.ExitCode(0); !ok || code != 0 {
+		t.Errorf("exit code %d (%v), want 0", code, ok)
+	}
+}
+
+func waitListening(t *testing.T, endpoint string) {
+	t.Helper()
+	ctx := servertest.Context(t, 30*time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	addr := strings.TrimPrefix(endpoint, "http://")
+	for {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal(fmt.Errorf("nobody listens on %s", addr))
+		}
+	}
+}
