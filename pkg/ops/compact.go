@@ -216,18 +216,19 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 
 func alreadyCompacted(t target, f compactFacts) plan.Step {
 	return plan.Step{StepResult: plan.StepResult{
-		Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", max(t.Rev, 0)), State: plan.Skipped,
+		Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", t.Rev), State: plan.Skipped,
 		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head),
 	}}
 }
 
 // notes says what the reader of a plan must know before saying yes.
 func notes(t target, f compactFacts) []string {
-	out := []string{
-		fmt.Sprintf("revisions kept now: %d to %d; the target %d is %s", f.Oldest, f.Head, max(t.Rev, 0), t.Why),
-		fmt.Sprintf("reads pinned below revision %d (paged lists), and watches that must reconnect from below it, "+
-			"will get \"required revision has been compacted\"; watches that are open go on", max(t.Rev, 0)),
+	out := []string{fmt.Sprintf("revisions kept now: %d to %d; the target %d is %s", f.Oldest, f.Head, t.Rev, t.Why)}
+	if t.Rev <= f.Oldest {
+		return out
 	}
+	out = append(out, fmt.Sprintf("reads pinned below revision %d (paged lists), and watches that must reconnect from below it, "+
+		"will get \"required revision has been compacted\"; watches that are open go on", t.Rev))
 	if f.KubeRev > 0 {
 		out = append(out, fmt.Sprintf("this is a Kubernetes cluster: kube-apiserver compacts every 5 minutes by itself "+
 			"(compact_rev_key holds %d); clients that lose their place list again", f.KubeRev))

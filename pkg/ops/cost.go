@@ -26,5 +26,6 @@ func fits(s *cluster.Status, charge int64) bool {
 	return q <= 0 || s.DBSize+charge < q
 }
 
-// binary writes a size in binary units.
-func binary(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+// binary writes a size in binary units, precise enough that a file just above
+// its quota does not look equal to it.
+func binary(n int64) string { return humanize.IBytesN(uint64(max(n, 0)), 2) }

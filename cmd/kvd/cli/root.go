@@ -62,6 +62,8 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		}
 	}
 	add("run", newServeCmd(app))
+	add("observe", newStatusCmd(app, runStatus))
+	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact))
 	add("other", newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
 	strict(root)

@@ -44,6 +44,9 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	if err := drawReport(a.IO.Err, shown); err != nil {
 		return err
 	}
+	if err := p.Check(ctx); err != nil {
+		return err // said before anybody is asked, while nothing has happened
+	}
 	if err := a.confirm(f.Yes, "run this plan?"); err != nil {
 		return err
 	}
@@ -97,9 +100,9 @@ func bytesOrDash(n *int64) string {
 // sizeText shows a size as etcd's own tools do, in binary units.
 func sizeText(n int64) string {
 	if n < 0 {
-		return "-" + humanize.IBytes(uint64(-n))
+		return "-" + humanize.IBytesN(uint64(-n), 1)
 	}
-	return humanize.IBytes(uint64(n))
+	return humanize.IBytesN(uint64(n), 1)
 }
 
 func seconds(s float64) string {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
-	"kvd/pkg/ops/fault"
 )
 
 // unbounded as a timeout of call means that only the caller's context ends it.
@@ -87,16 +85,13 @@ func (c *Client) explain(ctx context.Context, op, endpoint string, err error) er
 		return nil
 	}
 	e := Classify(op, endpoint, err)
-	if (e.Cause != CauseDeadline && e.Cause != CauseConnectionLost) || errors.Is(ctx.Err(), context.Canceled) {
+	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
 	pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.DialTimeout/2)
 	defer cancel()
-	if found := c.probe(pctx, endpoint).err; found != nil {
-		return on(found, op, endpoint)
+	if found := c.probe(pctx, endpoint); found != nil {
+		return found.On(op, endpoint)
 	}
 	return e
 }
-
-// on returns the error with its operation and subject.
-func on(e *fault.Error, op, subject string) *fault.Error { return e.On(op, subject) }

@@ -25,6 +25,7 @@ const (
 	CausePeerPort           = "peer_port"                // etcd's port for its peers
 	CauseMetricsPort        = "metrics_port"             // etcd's port for metrics and health, or HTTP only
 	CauseNotStarted         = "not_started"              // added to the cluster, never started
+	CauseOtherMember        = "other_member"             // the address leads to another member than it should
 	CauseStarting           = "starting"                 // the process is up, and not serving clients yet
 	CauseNoLeader           = "no_leader"                // the member knows no leader
 	CauseLeaderChanged      = "leader_changed"           // leadership moved while the request was under way

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -106,10 +107,7 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 		// One attempt: an answer that says "not now" is news here, and whoever
 		// wants to try again does so and says so.
 		MaxUnaryRetries: 1,
-		DialOptions: []grpc.DialOption{
-			grpc.WithPerRPCCredentials(&c.auth),
-			grpc.WithChainUnaryInterceptor(failFast),
-		},
+		DialOptions: c.dialOptions(grpc.WithPerRPCCredentials(&c.auth)),
 	})
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}
@@ -119,39 +117,75 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 	return p, nil
 }
 
+// dialOptions are those that all connections have. gRPC takes the name to verify
+// from its "authority" and overwrites what the TLS configuration says, so the
+// server name has to be given as that.
+func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
+	opts := append(more, grpc.WithChainUnaryInterceptor(failFast))
+	if c.cfg.ServerName != "" {
+		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
+	}
+	return opts
+}
+
 // failFast undoes etcd's client's WaitForReady, with which a request to a closed
 // port waits for its whole deadline and then can't say why.
 func failFast(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
-// ready waits until the connection stands. Where it does not within the dial
-// timeout, the endpoint is probed for the cause; waiting and probing together
-// stay inside that timeout.
+// ready waits until the connection stands. Where it does not after a while, the
+// endpoint is probed for the cause; waiting and probing together stay inside the
+// dial timeout.
 func (c *Client) ready(ctx context.Context, op string, p *pinned) error {
 	conn := p.etcd.ActiveConnection()
 	if conn.GetState() == connectivity.Ready {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout/2)
-	defer cancel()
-	conn.ResetConnectBackoff()
-	conn.Connect()
-	for s := conn.GetState(); s != connectivity.Ready; s = conn.GetState() {
-		if s == connectivity.TransientFailure || s == connectivity.Shutdown || !conn.WaitForStateChange(wait, s) {
-			break
-		}
-		if conn.GetState() == connectivity.Idle {
-			conn.Connect()
-		}
+	begun := time.Now()
+	within := func(part float64) (context.Context, context.CancelFunc) {
+		return context.WithDeadline(ctx, begun.Add(time.Duration(part*float64(c.cfg.DialTimeout))))
 	}
-	if conn.GetState() == connectivity.Ready {
+	conn.ResetConnectBackoff()
+	wait, cancel := within(0.4)
+	defer cancel()
+	if connected(wait, conn, true) {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return Classify(op, p.endpoint, ctx.Err())
 	}
-	left, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout/2)
+	probing, cancel := within(0.8)
 	defer cancel()
-	return on(c.probe(left, p.endpoint).orConnectionLost(), op, p.endpoint)
+	if found := c.probe(probing, p.endpoint); found != nil {
+		return found.On(op, p.endpoint)
+	}
+	// An etcd is there, and only slow to greet: give it the rest of the time.
+	wait, cancel = within(1)
+	defer cancel()
+	if connected(wait, conn, false) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseConnectionLost, Op: op, Subject: p.endpoint,
+		Msg: "the endpoint answers, but no connection came about in time", Hint: "try again, or give it more time with --dial-timeout"}
+}
+
+// connected waits for a connection until ctx ends, or, with once, until the
+// first attempt failed.
+func connected(ctx context.Context, conn *grpc.ClientConn, once bool) bool {
+	for {
+		switch s := conn.GetState(); {
+		case s == connectivity.Ready:
+			return true
+		case s == connectivity.Shutdown, once && s == connectivity.TransientFailure:
+			return false
+		default:
+			if s == connectivity.Idle {
+				conn.Connect()
+			}
+			if !conn.WaitForStateChange(ctx, s) {
+				return false
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -48,9 +49,9 @@ type answer struct {
 // View takes a picture of the whole cluster: every given endpoint is asked for
 // its status and its member list, and every member that none of them turned out
 // to be is asked at the URLs it advertises, all in parallel and each within
-// MemberTimeout. Nothing needs the quorum. A member that can't be reached is in
-// the view with its error. View itself fails only if no endpoint at all
-// answered, with one error per endpoint.
+// DialTimeout plus MemberTimeout. Nothing needs the quorum. A member that can't
+// be reached is in the view with its error. View itself fails only if no
+// endpoint at all answered, with one error per endpoint.
 func (c *Client) View(ctx context.Context) (View, error) {
 	v := View{At: time.Now(), Source: c.cfg.Source}
 	given := c.askAll(ctx, c.cfg.Endpoints)
@@ -61,24 +62,43 @@ func (c *Client) View(ctx context.Context) (View, error) {
 	var wg sync.WaitGroup
 	for i := range v.Members {
 		m := &v.Members[i]
-		if j := slices.IndexFunc(given, func(a answer) bool { return a.status != nil && a.header.member == m.ID }); j >= 0 {
-			m.take(given[j])
+		if a := answerOf(given, m.ID); a != nil {
+			m.Endpoint, m.At, m.Status = a.endpoint, a.at, a.status
 			continue
 		}
-		wg.Go(func() { c.askMember(ctx, m) })
+		wg.Go(func() { c.askMember(ctx, m, given) })
 	}
 	wg.Wait()
 	v.ID = clusterID(given)
 	v.Leader = leaderOf(v.Members)
 	v.Alarms = mergeAlarms(v)
+	v.Unreached = unreached(given, v.Members)
 	c.mu.Lock()
 	c.last = v
 	c.mu.Unlock()
 	return v, nil
 }
 
-func (m *Member) take(a answer) {
-	m.Endpoint, m.At, m.Status, m.Err = a.endpoint, a.at, a.status, a.err
+func answerOf(answers []answer, id uint64) *answer {
+	for i := range answers {
+		if answers[i].status != nil && answers[i].header.member == id {
+			return &answers[i]
+		}
+	}
+	return nil
+}
+
+// unreached lists the given endpoints that failed and are not known to be one
+// of the members, whose own errors are with them.
+func unreached(given []answer, members []Member) []EndpointError {
+	var out []EndpointError
+	for _, a := range given {
+		known := slices.ContainsFunc(members, func(m Member) bool { return m.Err != nil && sameAddress(m.Endpoint, a.endpoint) })
+		if a.status == nil && !known {
+			out = append(out, EndpointError{Endpoint: a.endpoint, Err: a.err})
+		}
+	}
+	return out
 }
 
 func (c *Client) askAll(ctx context.Context, endpoints []string) []answer {
@@ -107,6 +127,8 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) answer {
 	a.status, a.header = &s, h
 	list, err := mc.MemberList(ctx)
 	if err != nil {
+		// A learner does not serve its list, and a user may lack the right. The
+		// status is worth having all the same.
 		a.err = err
 		return a
 	}
@@ -117,27 +139,61 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) answer {
 }
 
 // askMember asks a member at each of the URLs it advertises until one answers.
-func (c *Client) askMember(ctx context.Context, m *Member) {
+// What a given endpoint already found out about the same address is not asked
+// again.
+func (c *Client) askMember(ctx context.Context, m *Member, given []answer) {
 	defer func() { m.At = time.Now() }()
 	if len(m.ClientURLs) == 0 {
 		m.Err = errNotStarted(*m)
 		return
 	}
-	m.Endpoint = m.ClientURLs[0]
 	for _, url := range m.ClientURLs {
-		mc, err := c.memberAt(Member{ID: m.ID, Name: m.Name, Endpoint: url})
-		if err == nil {
-			var s Status
-			var h header
-			if s, h, err = mc.status(ctx); err == nil && h.member == m.ID {
-				m.Endpoint, m.Status, m.Err = url, &s, nil
-				return
-			}
+		known := slices.IndexFunc(given, func(a answer) bool { return a.status == nil && sameAddress(a.endpoint, url) })
+		var err error
+		if known >= 0 {
+			err = given[known].err
+		} else if err = c.askAt(ctx, m, url); err == nil {
+			m.Err = nil
+			return
 		}
 		if m.Err == nil {
-			m.Err = err
+			m.Endpoint, m.Err = url, err
 		}
 	}
+	if fault.CauseOf(m.Err) == CauseNoAnswer && c.peerAlive(ctx, m.PeerURLs) {
+		m.Err = &fault.Error{Kind: fault.Unavailable, Cause: CauseStarting, Op: "status", Subject: m.Endpoint,
+			Msg:  "etcd is up and does not serve clients yet: its peer port answers, the client port does not",
+			Hint: "it waits for a quorum of its peers, or replays its log; see the member's own log"}
+	}
+}
+
+func (c *Client) askAt(ctx context.Context, m *Member, url string) error {
+	mc, err := c.memberAt(Member{ID: m.ID, Name: m.Name, Endpoint: url})
+	if err != nil {
+		return err
+	}
+	s, h, err := mc.status(ctx)
+	if err != nil {
+		return err
+	}
+	if h.member != m.ID {
+		return &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherMember, Op: "status", Subject: url,
+			Msg:  fmt.Sprintf("another member answers there: %s instead of %s", FormatID(h.member), m.Label()),
+			Hint: "the member's --advertise-client-urls is not reachable from here; give an endpoint that leads to it"}
+	}
+	m.Endpoint, m.Status = url, &s
+	return nil
+}
+
+// sameAddress compares endpoints without their scheme.
+func sameAddress(a, b string) bool {
+	bare := func(s string) string {
+		if _, rest, ok := strings.Cut(s, "://"); ok {
+			s = rest
+		}
+		return strings.TrimSuffix(s, "/")
+	}
+	return bare(a) == bare(b)
 }
 
 func errNotStarted(m Member) error {

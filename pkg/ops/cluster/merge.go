@@ -13,22 +13,35 @@ import (
 func mergeLists(answers []answer) (members []Member, notes []string) {
 	said := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return len(a.members) == 0 })
 	if len(said) == 0 {
-		return nil, nil
+		return membersWithoutList(answers)
 	}
 	slices.SortStableFunc(said, func(a, b answer) int { return cmp.Compare(b.status.AppliedIndex, a.status.AppliedIndex) })
-	members = slices.Clone(said[0].members)
+	base := said[0]
+	members = slices.Clone(base.members)
 	for _, a := range said[1:] {
-		if a.header.cluster != said[0].header.cluster {
-			notes = append(notes, fmt.Sprintf("%s belongs to another cluster (%s) than %s (%s); it is left out",
-				a.endpoint, FormatID(a.header.cluster), said[0].endpoint, FormatID(said[0].header.cluster)))
-			continue
-		}
-		if ids(a.members) != ids(said[0].members) {
+		switch {
+		case a.header.cluster != base.header.cluster:
+			notes = append(notes, fmt.Sprintf("%s belongs to another cluster (%s) than %s (%s) and is left out",
+				a.endpoint, FormatID(a.header.cluster), base.endpoint, FormatID(base.header.cluster)))
+		case ids(a.members) != ids(base.members):
 			notes = append(notes, fmt.Sprintf("the member list differs between %s (%s) and %s (%s)",
-				said[0].endpoint, ids(said[0].members), a.endpoint, ids(a.members)))
+				base.endpoint, ids(base.members), a.endpoint, ids(a.members)))
 		}
 	}
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return members, notes
+}
+
+// membersWithoutList makes members of the endpoints that gave their status and
+// no list: learners, which don't serve it.
+func membersWithoutList(answers []answer) (members []Member, notes []string) {
+	for _, a := range answers {
+		if a.status == nil || slices.ContainsFunc(members, func(m Member) bool { return m.ID == a.header.member }) {
+			continue
+		}
+		members = append(members, Member{ID: a.header.member, Learner: a.status.Learner})
+		notes = append(notes, fmt.Sprintf("%s does not tell the member list, so the others are not in this view: %v", a.endpoint, a.err))
+	}
 	return members, notes
 }
 

@@ -2,21 +2,177 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
 
 	"kvd/pkg/ops/fault"
 )
 
-// verdict is what a probe found; err is nil where etcd answers as it should.
-type verdict struct{ err *fault.Error }
+// A probe finds out, with plain TCP, TLS and HTTP, what stands at an endpoint
+// where a request got nothing back. gRPC hides the reason in texts, or behind
+// its deadline; these layers tell it.
 
-// orConnectionLost is for a connection that did not come about although the
-// probe finds nothing wrong.
-func (v verdict) orConnectionLost() *fault.Error {
-	if v.err != nil {
-		return v.err
+// probe examines an endpoint until ctx ends. It returns nil where an etcd
+// answers there as it should.
+func (c *Client) probe(ctx context.Context, endpoint string) *fault.Error {
+	t, bad := target(endpoint)
+	if bad != nil {
+		return bad
 	}
-	return &fault.Error{Kind: fault.Unavailable, Cause: CauseConnectionLost, Msg: "the connection broke, although the endpoint answers",
-		Hint: "try again"}
+	p := &prober{tls: c.tls, cfg: c.cfg, t: t}
+	if t.network == "tcp" {
+		if e := lookup(ctx, t); e != nil {
+			return e
+		}
+	}
+	if c.cfg.wantsTLS(endpoint) {
+		return p.overTLS(ctx)
+	}
+	return p.overPlain(ctx)
 }
 
-func (c *Client) probe(_ context.Context, _ string) verdict { return verdict{} }
+// dialTarget is an endpoint as the net package takes it.
+type dialTarget struct {
+	network, addr string // "tcp", "10.0.0.1:2379" or "unix", "/path"
+	host, port    string
+}
+
+func target(endpoint string) (dialTarget, *fault.Error) {
+	rest := endpoint
+	for _, scheme := range []string{"unix://", "unixs://", "unix:", "unixs:"} {
+		if p, ok := strings.CutPrefix(endpoint, scheme); ok {
+			return dialTarget{network: "unix", addr: p, host: p}, nil
+		}
+	}
+	if strings.Contains(endpoint, "://") {
+		u, err := url.Parse(endpoint)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return dialTarget{}, badEndpoint(endpoint)
+		}
+		rest = u.Host
+	}
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil || port == "" {
+		return dialTarget{}, badEndpoint(endpoint)
+	}
+	return dialTarget{network: "tcp", addr: rest, host: host, port: port}, nil
+}
+
+func badEndpoint(endpoint string) *fault.Error {
+	return &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Msg: "not an endpoint: want SCHEME://HOST:PORT",
+		Hint: "for example https://10.0.0.1:2379; the port is not optional"}
+}
+
+func lookup(ctx context.Context, t dialTarget) *fault.Error {
+	if net.ParseIP(strings.Trim(t.host, "[]")) != nil {
+		return nil
+	}
+	_, err := net.DefaultResolver.LookupHost(ctx, t.host)
+	if err == nil {
+		return nil
+	}
+	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseDNSFailure, Msg: "the name " + t.host + " does not resolve",
+		Hint: "check the spelling, /etc/hosts and the DNS server, or give the IP address (with --tls-server-name for the certificate)"}
+	var dns *net.DNSError
+	if errors.As(err, &dns) && !dns.IsNotFound {
+		e.Msg = "looking up the name " + t.host + " failed: " + dns.Err
+	}
+	if ctx.Err() != nil {
+		e.Msg = "looking up the name " + t.host + " takes too long"
+	}
+	return e
+}
+
+// dialCause tells why there is no connection.
+func dialCause(t dialTarget, err error) *fault.Error {
+	e := &fault.Error{Kind: fault.Unavailable}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		return fill(e, e.Kind, CauseConnectionRefused, "connection refused: nothing listens on port "+t.port,
+			"is etcd running there, and is this the port of its --listen-client-urls?")
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fill(e, e.Kind, CauseUnreachable, "there is no route to this host", "check the address, and the network between here and there")
+	case timedOut(err):
+		return fill(e, e.Kind, CauseNoAnswer, "no answer to the connection attempt: packets are dropped on the way, or the host is down",
+			"check the address, firewalls, and whether the host is up")
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return fill(e, fault.Denied, CauseUnreachable, "this user may not connect there", "")
+	}
+	e.Err = err
+	return fill(e, e.Kind, CauseUnreachable, "", "")
+}
+
+// silent is for a port that accepts a connection and says nothing.
+func silent() *fault.Error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNoAnswer, Msg: "the port accepts connections, and nobody answers",
+		Hint: "the process hangs or is stopped; or etcd is starting: it serves clients only once it has found a quorum of its peers. See its log"}
+}
+
+func timedOut(err error) bool {
+	var ne net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT) || (errors.As(err, &ne) && ne.Timeout())
+}
+
+// prober examines one target with one bundle.
+type prober struct {
+	tls *tls.Config
+	cfg Config
+	t   dialTarget
+}
+
+// dial connects, with ctx's deadline on all reads and writes.
+func (p *prober) dial(ctx context.Context) (net.Conn, *fault.Error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, p.t.network, p.t.addr)
+	if err != nil {
+		return nil, dialCause(p.t, err)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	return conn, nil
+}
+
+// overPlain examines an endpoint that is reached without TLS.
+func (p *prober) overPlain(ctx context.Context) *fault.Error {
+	conn, e := p.dial(ctx)
+	if e != nil {
+		return e
+	}
+	defer conn.Close()
+	// A TLS server answers plain text with an alert or by hanging up, but may
+	// also just wait for more; so the question is asked within half the time.
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(time.Now().Add(time.Until(deadline) / 2))
+	}
+	page, err := getPage(conn, p.t.addr, "/version")
+	if err == nil && !page.wantsTLS() {
+		return p.judge(ctx, page, p.plainConn)
+	}
+	if p.speaksTLS(ctx) {
+		return &fault.Error{Kind: fault.Unavailable, Cause: CauseTLSRequired, Msg: "the server speaks TLS, and the endpoint says http",
+			Hint: "write https:// in the endpoint, and give --cacert (with --cert and --key where the server wants them)"}
+	}
+	if timedOut(err) {
+		return silent()
+	}
+	return notEtcd("it is no HTTP server")
+}
+
+func (p *prober) plainConn(ctx context.Context) (net.Conn, error) {
+	conn, e := p.dial(ctx)
+	if e != nil {
+		return nil, e
+	}
+	return conn, nil
+}
+
+func notEtcd(what string) *fault.Error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotEtcd, Msg: "something that is not etcd answers there: " + what,
+		Hint: "check host and port; etcd's clients usually connect to port 2379"}
+}

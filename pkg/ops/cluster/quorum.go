@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -51,7 +50,7 @@ func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 		// A few attempts, for the moment in which leadership moves. etcd's own
 		// client makes 100.
 		MaxUnaryRetries: 5, BackoffWaitBetween: 100 * time.Millisecond,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(failFast)},
+		DialOptions: c.dialOptions(),
 	})
 	if err != nil {
 		return nil, c.explain(ctx, "connect", endpoints[0], err)
@@ -108,7 +107,7 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 		return nil
 	}
 	e := Classify(op, strings.Join(q.endpoints, ","), err)
-	if (e.Cause != CauseDeadline && e.Cause != CauseConnectionLost) || errors.Is(ctx.Err(), context.Canceled) {
+	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
 	var found []error

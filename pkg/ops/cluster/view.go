@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,16 @@ type View struct {
 	Alarms  []Alarm
 	Source  string   // Config.Source of the bundle it was taken with
 	Notes   []string // what looks odd: members that disagree on the member list, …
+
+	// Unreached are given endpoints that failed and can't be told to be one of
+	// the members. (A member that failed has its error with it.)
+	Unreached []EndpointError
+}
+
+// EndpointError is an endpoint and what is wrong with it.
+type EndpointError struct {
+	Endpoint string
+	Err      error // a *fault.Error with a cause
 }
 
 // Member is one member. One that did not answer has Status nil and Err set.
@@ -227,6 +238,21 @@ func (v View) FollowersFirst() []Member {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return out
+}
+
+// Err joins the errors of all members and endpoints that could not be asked;
+// nil if every one answered.
+func (v View) Err() error {
+	var errs []error
+	for _, m := range v.Members {
+		if m.Err != nil {
+			errs = append(errs, m.Err)
+		}
+	}
+	for _, u := range v.Unreached {
+		errs = append(errs, u.Err)
+	}
+	return errors.Join(errs...)
 }
 
 // AlarmsOf returns the types of the alarms raised for a member.

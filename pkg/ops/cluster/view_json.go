@@ -11,17 +11,23 @@ import (
 // The names below are a contract with everyone who reads `kvd status -o json`.
 
 type viewJSON struct {
-	At                time.Time    `json:"at"`
-	ClusterID         hexID        `json:"cluster_id"`
-	LeaderID          *hexID       `json:"leader_id"`
-	Voters            int          `json:"voters"`
-	Learners          int          `json:"learners"`
-	Quorum            int          `json:"quorum"`
-	FailuresTolerated int          `json:"failures_tolerated"`
-	Members           []memberJSON `json:"members"`
-	Alarms            []Alarm      `json:"alarms"`
-	Source            string       `json:"source,omitempty"`
-	Notes             []string     `json:"notes,omitempty"`
+	At                time.Time       `json:"at"`
+	ClusterID         hexID           `json:"cluster_id"`
+	LeaderID          *hexID          `json:"leader_id"`
+	Voters            int             `json:"voters"`
+	Learners          int             `json:"learners"`
+	Quorum            int             `json:"quorum"`
+	FailuresTolerated int             `json:"failures_tolerated"`
+	Members           []memberJSON    `json:"members"`
+	Alarms            []Alarm         `json:"alarms"`
+	Source            string          `json:"source,omitempty"`
+	Notes             []string        `json:"notes,omitempty"`
+	Unreached         []unreachedJSON `json:"unreached_endpoints,omitempty"`
+}
+
+type unreachedJSON struct {
+	Endpoint string     `json:"endpoint"`
+	Error    *errorJSON `json:"error"`
 }
 
 type memberJSON struct {
@@ -71,7 +77,9 @@ type alarmJSON struct {
 
 // MarshalJSON writes the alarm with its ID in hexadecimal.
 func (a Alarm) MarshalJSON() ([]byte, error) {
-	return json.Marshal(alarmJSON{hexID(a.MemberID), a.MemberName, a.Type, a.InMemberList, a.Source})
+	return json.Marshal(alarmJSON{
+		MemberID: hexID(a.MemberID), MemberName: a.MemberName, Type: a.Type, InMemberList: a.InMemberList, Source: a.Source,
+	})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -99,7 +107,24 @@ func (v View) MarshalJSON() ([]byte, error) {
 	for _, m := range v.Members {
 		j.Members = append(j.Members, v.memberJSON(m))
 	}
+	for _, u := range v.Unreached {
+		j.Unreached = append(j.Unreached, unreachedJSON{u.Endpoint, newErrorJSON(u.Err)})
+	}
 	return json.Marshal(j)
+}
+
+func newErrorJSON(err error) *errorJSON {
+	if err == nil {
+		return nil
+	}
+	return &errorJSON{fault.KindOf(err), fault.CauseOf(err), err.Error(), fault.HintOf(err)}
+}
+
+func (e *errorJSON) err() error {
+	if e == nil {
+		return nil
+	}
+	return &fault.Error{Kind: e.Kind, Cause: e.Cause, Hint: e.Hint, Err: errors.New(e.Message)}
 }
 
 func (v View) memberJSON(m Member) memberJSON {
@@ -110,9 +135,7 @@ func (v View) memberJSON(m Member) memberJSON {
 	if j.Alarms == nil {
 		j.Alarms = []string{}
 	}
-	if m.Err != nil {
-		j.Error = &errorJSON{fault.KindOf(m.Err), fault.CauseOf(m.Err), m.Err.Error(), fault.HintOf(m.Err)}
-	}
+	j.Error = newErrorJSON(m.Err)
 	s := m.Status
 	if s == nil {
 		return j
@@ -148,6 +171,9 @@ func (v *View) UnmarshalJSON(b []byte) error {
 	for _, m := range j.Members {
 		v.Members = append(v.Members, m.member())
 	}
+	for _, u := range j.Unreached {
+		v.Unreached = append(v.Unreached, EndpointError{u.Endpoint, u.Error.err()})
+	}
 	return nil
 }
 
@@ -156,9 +182,7 @@ func (j memberJSON) member() Member {
 		ID: uint64(j.ID), Name: j.Name, Endpoint: j.Endpoint, ClientURLs: j.ClientURLs, PeerURLs: j.PeerURLs,
 		Learner: j.Learner || j.Role == RoleLearner, At: j.At,
 	}
-	if e := j.Error; e != nil {
-		m.Err = &fault.Error{Kind: e.Kind, Cause: e.Cause, Hint: e.Hint, Err: errors.New(e.Message)}
-	}
+	m.Err = j.Error.err()
 	if j.DBSize == nil {
 		return m
 	}

@@ -123,6 +123,22 @@ func kinds(err error, into map[Kind]bool) map[Kind]bool {
 	return into
 }
 
+// Why returns what went wrong without saying again what was being done, for
+// places where that stands beside it.
+func Why(err error) string {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	switch {
+	case e.Err == nil:
+		return e.Msg
+	case e.Msg == "":
+		return Why(e.Err)
+	}
+	return e.Msg + ": " + Why(e.Err)
+}
+
 // HintOf returns the hint of the outermost *Error in err that has one.
 func HintOf(err error) string {
 	var e *Error

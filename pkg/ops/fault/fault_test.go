@@ -50,3 +50,13 @@ func TestErrorTellsWhatOnWhatAndWhy(t *testing.T) {
 		t.Errorf("hint %q, cause %q", fault.HintOf(wrapped), fault.CauseOf(wrapped))
 	}
 }
+
+func TestWhyLeavesOutWhatStandsBesideIt(t *testing.T) {
+	e := &fault.Error{Kind: fault.Refused, Op: "defrag", Subject: "m2", Msg: "cannot", Err: fmt.Errorf("get: %w", fault.New(fault.Denied, "no role"))}
+	if got, want := fault.Why(e), "cannot: no role"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := fault.Why(errors.New("plain")); got != "plain" {
+		t.Errorf("got %q", got)
+	}
+}

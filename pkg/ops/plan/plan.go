@@ -187,10 +187,10 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 	case errors.As(err, &sk):
 		res.State, res.Reason, err = Skipped, sk.reason, nil
 	case ctx.Err() != nil:
-		res.State, res.Reason = Interrupted, err.Error()
+		res.State, res.Reason = Interrupted, fault.Why(err)
 		err = interrupted()
 	default:
-		res.State, res.Reason = Failed, err.Error()
+		res.State, res.Reason = Failed, fault.Why(err)
 	}
 	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: string(res.State), Note: res.Reason})
 	return err

@@ -97,9 +97,11 @@ func (m *member) args(state, initialCluster string) []string {
 		args = append(args, fmt.Sprintf("--quota-backend-bytes=%d", o.QuotaBytes))
 	}
 	if t := o.TLS; t != nil {
-		args = append(args, "--cert-file="+t.Cert, "--key-file="+t.Key, "--trusted-ca-file="+t.CA)
+		args = append(args, "--cert-file="+t.Cert, "--key-file="+t.Key)
 		if t.ClientAuth {
-			args = append(args, "--client-cert-auth")
+			// The file alone already makes etcd want a certificate of its clients
+			// (ServerConfig in client/pkg/v3/transport).
+			args = append(args, "--client-cert-auth", "--trusted-ca-file="+t.CA)
 		}
 		if t.Peers {
 			args = append(args, "--peer-cert-file="+t.Cert, "--peer-key-file="+t.Key,

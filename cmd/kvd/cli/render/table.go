@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -29,7 +30,8 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 			align[i] = tw.AlignRight
 		}
 	}
-	t := tablewriter.NewTable(w,
+	var drawn bytes.Buffer
+	t := tablewriter.NewTable(&drawn,
 		tablewriter.WithRenderer(renderer.NewBlueprint(plain())),
 		tablewriter.WithConfig(tablewriter.Config{
 			Header: tw.CellConfig{
@@ -54,7 +56,16 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 			return err
 		}
 	}
-	return t.Render()
+	if err := t.Render(); err != nil {
+		return err
+	}
+	// tablewriter pads the last column too, which is noise in a ticket.
+	for line := range strings.Lines(drawn.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func gap() tw.Padding { return tw.Padding{Left: "", Right: "  ", Overwrite: true} }

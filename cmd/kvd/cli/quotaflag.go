@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// quotaFlag is --quota: what the user knows of servers that do not tell.
+type quotaFlag struct {
+	size  byteSize
+	given bool
+}
+
+func (q *quotaFlag) addFlags(fs *pflag.FlagSet) {
+	fs.Var(q, "quota", "--quota-backend-bytes of members that do not tell it (etcd before 3.6), for example 8GiB")
+}
+
+// String, Set and Type make it a pflag.Value.
+func (q *quotaFlag) String() string { return q.size.String() }
+
+// Type names the kind of flag value.
+func (q *quotaFlag) Type() string { return "size" }
+
+// Set reads a size.
+func (q *quotaFlag) Set(s string) error {
+	q.given = true
+	return q.size.Set(s)
+}
+
+// assume fills in the quota of members that do not tell theirs.
+func (q *quotaFlag) assume(v cluster.View) cluster.View {
+	if !q.given {
+		return v
+	}
+	return v.AssumeQuota(int64(q.size))
+}
+
+// byteSize is a flag for a number of bytes: 1048576, 1MiB, 2GB.
+type byteSize int64
+
+// String shows the size; zero is empty, so that help shows no default.
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return humanize.IBytes(uint64(*b))
+}
+
+// Type names the kind of flag value.
+func (b *byteSize) Type() string { return "size" }
+
+// Set reads a number with or without a unit.
+func (b *byteSize) Set(s string) error {
+	n, err := humanize.ParseBytes(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a size: want a number of bytes, or one with a unit such as 512MiB", s)
+	}
+	*b = byteSize(n)
+	return nil
+}

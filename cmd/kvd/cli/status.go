@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// statusOptions are the flags of kvd status.
+type statusOptions struct {
+	client   clientFlags
+	quota    quotaFlag
+	wait     bool
+	timeout  time.Duration
+	exitCode bool
+}
+
+func (o *statusOptions) addFlags(fs *pflag.FlagSet) {
+	o.client.addFlags(fs)
+	o.quota.addFlags(fs)
+	fs.BoolVar(&o.wait, "wait", false, "wait until every voter answers, there is a leader, no alarm is raised and nobody lags")
+	fs.DurationVar(&o.timeout, "timeout", time.Minute, "how long --wait waits")
+	fs.BoolVar(&o.exitCode, "exit-code", false, "exit 3 where an alarm is raised, there is no leader, or a file is above 80 % of its quota")
+}
+
+func newStatusCmd(app *App, run func(context.Context, *App, statusOptions) error) *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Members, leader, sizes against quota, lag, alarms",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), app, o) },
+	}
+	o.addFlags(cmd.Flags())
+	return help{
+		Long: `
+Shows every member of the cluster: its role, version, how large its database is
+against its own quota, how far it lags, and the alarms that are raised. Members
+that do not answer are shown with the reason why, and what to do about it.`,
+		Cost: "One Status request per member (answered from memory, no quorum needed) and one serializable member list per endpoint.",
+		Example: `
+  kvd status
+  kvd status --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
+  kvd status -o json | jq '.members[] | select(.usage_ratio > 0.8) | .name'
+  kvd status --wait --timeout 2m     # in a script: until the cluster is well
+  kvd status --exit-code             # in a probe`,
+		Exits: []int{3, 4, 6, 8},
+	}.apply(cmd)
+}
+
+func runStatus(ctx context.Context, app *App, o statusOptions) error {
+	client, err := app.connect(ctx, o.client)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // nothing was written
+	look := client.View
+	if o.wait {
+		look = func(ctx context.Context) (cluster.View, error) {
+			return ops.WaitHealthy(ctx, client, o.timeout, app.Progress())
+		}
+	}
+	view, err := look(ctx)
+	if err != nil && len(view.Members) == 0 {
+		return err
+	}
+	view = o.quota.assume(view)
+	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view))
+}
+
+// unreadable is the error for members that did not answer: the picture is
+// complete all the same, with the reason beside each of them.
+func unreadable(v cluster.View) error {
+	silent := v.Silent()
+	if len(silent) == 0 {
+		return nil
+	}
+	e := &fault.Error{Kind: fault.Partial, Cause: "members_silent", Msg: fmt.Sprintf("%d of %d members did not answer", len(silent), len(v.Members))}
+	for _, m := range silent {
+		if fault.KindOf(m.Err) == fault.Denied && len(v.Answered()) == 0 {
+			e.Kind = fault.Denied
+		}
+	}
+	return e
+}
+
+// judge is what --exit-code adds.
+func (o statusOptions) judge(v cluster.View) error {
+	if !o.exitCode {
+		return nil
+	}
+	if why := ops.Unwell(v); why != "" {
+		return &fault.Error{Kind: fault.Wanting, Cause: "unwell", Msg: why}
+	}
+	return nil
+}
