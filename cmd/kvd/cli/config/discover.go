@@ -1,0 +1,130 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// layout is where one kind of Kubernetes installation keeps what it takes to
+// talk to the etcd on the same machine. Each of the files may have several names.
+type layout struct {
+	name          string
+	ca, cert, key []string
+	manifest      string // of etcd's static pod, which tells the port
+}
+
+// layouts lists the installations in the order in which they are looked for.
+// kubeadm: kubernetes.io, "PKI certificates and requirements". k3s and RKE2: the
+// etcdctl examples of their own documentation.
+func layouts() []layout {
+	pki := "/etc/kubernetes/pki/etcd/"
+	rancher := func(name string) layout {
+		dir := "/var/lib/rancher/" + name + "/server/tls/etcd/"
+		return layout{
+			name: name, ca: []string{dir + "server-ca.crt"},
+			cert: []string{dir + "client.crt", dir + "server-client.crt"},
+			key:  []string{dir + "client.key", dir + "server-client.key"},
+		}
+	}
+	return []layout{
+		{
+			name: "kubeadm", ca: []string{pki + "ca.crt"},
+			cert:     []string{pki + "healthcheck-client.crt", pki + "peer.crt", pki + "server.crt"},
+			key:      []string{pki + "healthcheck-client.key", pki + "peer.key", pki + "server.key"},
+			manifest: "/etc/kubernetes/manifests/etcd.yaml",
+		},
+		rancher("k3s"), rancher("rke2"),
+	}
+}
+
+// discover looks for a local installation below root. A file that exists and
+// may not be read counts: the error that follows says so, where falling back to
+// plain text would only confuse.
+func discover(root string) (source, bool) {
+	for _, l := range layouts() {
+		ca, ok := first(root, l.ca)
+		if !ok {
+			continue
+		}
+		cert, ok := first(root, l.cert)
+		if !ok {
+			continue
+		}
+		key, ok := first(root, l.key)
+		if !ok {
+			continue
+		}
+		endpoint := "https://127.0.0.1:2379"
+		if l.manifest != "" {
+			endpoint = localURL(filepath.Join(root, l.manifest), endpoint)
+		}
+		return source{name: "discovered " + l.name, vals: values{Endpoints: endpoint, CACert: ca, Cert: cert, Key: key}}, true
+	}
+	return apiserver(root)
+}
+
+func first(root string, paths []string) (string, bool) {
+	for _, p := range paths {
+		p = filepath.Join(root, p)
+		if _, err := os.Stat(p); err == nil || errors.Is(err, fs.ErrPermission) {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+// manifestFlag finds a flag in a static pod's manifest. The manifests are
+// generated, one flag per line.
+func manifestFlag(manifest []byte, flag string) string {
+	m := regexp.MustCompile(`(?m)^\s*-\s*["']?--` + regexp.QuoteMeta(flag) + `=([^"'\s]+)`).FindSubmatch(manifest)
+	if m == nil {
+		return ""
+	}
+	return string(m[1])
+}
+
+// localURL reads from etcd's manifest where it listens, and prefers loopback.
+func localURL(path, otherwise string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return otherwise
+	}
+	urls := splitEndpoints(manifestFlag(b, "listen-client-urls"))
+	for _, u := range urls {
+		if strings.Contains(u, "127.0.0.1") || strings.Contains(u, "localhost") {
+			return u
+		}
+	}
+	if len(urls) > 0 {
+		return urls[0]
+	}
+	return otherwise
+}
+
+// apiserver is for a control plane whose etcd runs elsewhere: what the API server
+// itself uses.
+func apiserver(root string) (source, bool) {
+	b, err := os.ReadFile(filepath.Join(root, "/etc/kubernetes/manifests/kube-apiserver.yaml"))
+	if err != nil {
+		return source{}, false
+	}
+	v := values{}
+	for key, flag := range map[string]string{Endpoints: "etcd-servers", CACert: "etcd-cafile", Cert: "etcd-certfile", Key: "etcd-keyfile"} {
+		s := manifestFlag(b, flag)
+		if s == "" {
+			continue
+		}
+		if key != Endpoints {
+			s = filepath.Join(root, s)
+		}
+		v[key] = s
+	}
+	if v[Endpoints] == "" {
+		return source{}, false
+	}
+	return source{name: "discovered kube-apiserver", vals: v}, true
+}
