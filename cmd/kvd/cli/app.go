@@ -22,6 +22,7 @@ type App struct {
 	IO      *IOStreams
 	Getenv  func(string) string
 	Environ func() []string
+	Root    string // where discovery looks for /etc and /var; "" outside tests
 	Global  globalFlags
 
 	interrupts *interrupts

@@ -47,7 +47,14 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	app.Global.addFlags(root.PersistentFlags())
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return checkProgressMode(app.Global.Progress) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Name() != "serve" && cmd.Name() != "version" { // neither has to do with kvd's config file
+			if err := app.applyDefaults(cmd); err != nil {
+				return err
+			}
+		}
+		return checkProgressMode(app.Global.Progress)
+	}
 
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "RUN"},
@@ -64,7 +71,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	add("run", newServeCmd(app))
 	add("observe", newStatusCmd(app, runStatus))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact))
-	add("other", newVersionCmd(app))
+	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
 	strict(root)
 	return root

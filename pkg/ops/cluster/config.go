@@ -28,6 +28,10 @@ const (
 	DefaultCommandTimeout = 10 * time.Second
 	// DefaultMemberTimeout is how long one member may take to describe itself.
 	DefaultMemberTimeout = 4 * time.Second
+	// DefaultKeepaliveTime and DefaultKeepaliveTimeout are etcdctl's; gRPC makes
+	// the first at least 10 s.
+	DefaultKeepaliveTime    = 2 * time.Second
+	DefaultKeepaliveTimeout = 6 * time.Second
 )
 
 // Config says where a cluster is and how to get in: one bundle, from one source.
@@ -46,8 +50,8 @@ type Config struct {
 	CommandTimeout time.Duration `json:"-"` // 0: DefaultCommandTimeout
 	MemberTimeout  time.Duration `json:"-"` // 0: DefaultMemberTimeout
 
-	KeepaliveTime    time.Duration `json:"-"` // 0: no keepalive pings
-	KeepaliveTimeout time.Duration `json:"-"`
+	KeepaliveTime    time.Duration `json:"-"` // 0: DefaultKeepaliveTime
+	KeepaliveTimeout time.Duration `json:"-"` // 0: DefaultKeepaliveTimeout
 
 	Source string `json:"source"` // where this bundle came from; shown with every plan
 }
@@ -62,6 +66,8 @@ func (c Config) withDefaults() Config {
 	def(&c.DialTimeout, DefaultDialTimeout)
 	def(&c.CommandTimeout, DefaultCommandTimeout)
 	def(&c.MemberTimeout, DefaultMemberTimeout)
+	def(&c.KeepaliveTime, DefaultKeepaliveTime)
+	def(&c.KeepaliveTimeout, DefaultKeepaliveTimeout)
 	return c
 }
 

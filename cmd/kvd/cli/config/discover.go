@@ -10,11 +10,12 @@ import (
 )
 
 // layout is where one kind of Kubernetes installation keeps what it takes to
-// talk to the etcd on the same machine. Each of the files may have several names.
+// talk to the etcd on the same machine.
 type layout struct {
-	name          string
-	ca, cert, key []string
-	manifest      string // of etcd's static pod, which tells the port
+	name     string
+	ca       string
+	pairs    []string // certificate and key without .crt and .key, best first
+	manifest string   // of etcd's static pod, which tells the port
 }
 
 // layouts lists the installations in the order in which they are looked for.
@@ -24,18 +25,12 @@ func layouts() []layout {
 	pki := "/etc/kubernetes/pki/etcd/"
 	rancher := func(name string) layout {
 		dir := "/var/lib/rancher/" + name + "/server/tls/etcd/"
-		return layout{
-			name: name, ca: []string{dir + "server-ca.crt"},
-			cert: []string{dir + "client.crt", dir + "server-client.crt"},
-			key:  []string{dir + "client.key", dir + "server-client.key"},
-		}
+		return layout{name: name, ca: dir + "server-ca.crt", pairs: []string{dir + "client", dir + "server-client"}}
 	}
 	return []layout{
 		{
-			name: "kubeadm", ca: []string{pki + "ca.crt"},
-			cert:     []string{pki + "healthcheck-client.crt", pki + "peer.crt", pki + "server.crt"},
-			key:      []string{pki + "healthcheck-client.key", pki + "peer.key", pki + "server.key"},
-			manifest: "/etc/kubernetes/manifests/etcd.yaml",
+			name: "kubeadm", ca: pki + "ca.crt", manifest: "/etc/kubernetes/manifests/etcd.yaml",
+			pairs: []string{pki + "healthcheck-client", pki + "peer", pki + "server"},
 		},
 		rancher("k3s"), rancher("rke2"),
 	}
@@ -45,36 +40,32 @@ func layouts() []layout {
 // may not be read counts: the error that follows says so, where falling back to
 // plain text would only confuse.
 func discover(root string) (source, bool) {
+	if root == "" {
+		root = "/"
+	}
 	for _, l := range layouts() {
-		ca, ok := first(root, l.ca)
-		if !ok {
+		ca := filepath.Join(root, l.ca)
+		if !exists(ca) {
 			continue
 		}
-		cert, ok := first(root, l.cert)
-		if !ok {
-			continue
+		for _, p := range l.pairs {
+			cert, key := filepath.Join(root, p+".crt"), filepath.Join(root, p+".key")
+			if !exists(cert) || !exists(key) {
+				continue
+			}
+			endpoint := "https://127.0.0.1:2379"
+			if l.manifest != "" {
+				endpoint = localURL(filepath.Join(root, l.manifest), endpoint)
+			}
+			return source{name: "discovered " + l.name, vals: values{Endpoints: endpoint, CACert: ca, Cert: cert, Key: key}}, true
 		}
-		key, ok := first(root, l.key)
-		if !ok {
-			continue
-		}
-		endpoint := "https://127.0.0.1:2379"
-		if l.manifest != "" {
-			endpoint = localURL(filepath.Join(root, l.manifest), endpoint)
-		}
-		return source{name: "discovered " + l.name, vals: values{Endpoints: endpoint, CACert: ca, Cert: cert, Key: key}}, true
 	}
 	return apiserver(root)
 }
 
-func first(root string, paths []string) (string, bool) {
-	for _, p := range paths {
-		p = filepath.Join(root, p)
-		if _, err := os.Stat(p); err == nil || errors.Is(err, fs.ErrPermission) {
-			return p, true
-		}
-	}
-	return "", false
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 // manifestFlag finds a flag in a static pod's manifest. The manifests are
@@ -108,7 +99,7 @@ func localURL(path, otherwise string) string {
 // apiserver is for a control plane whose etcd runs elsewhere: what the API server
 // itself uses.
 func apiserver(root string) (source, bool) {
-	b, err := os.ReadFile(filepath.Join(root, "/etc/kubernetes/manifests/kube-apiserver.yaml"))
+	b, err := os.ReadFile(filepath.Join(root, "etc/kubernetes/manifests/kube-apiserver.yaml"))
 	if err != nil {
 		return source{}, false
 	}

@@ -47,6 +47,10 @@ func envName(prefix, key string) string {
 	return prefix + "_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 }
 
+// EnvName is kvd's environment variable for a flag: --dial-timeout is
+// KVD_DIAL_TIMEOUT.
+func EnvName(flag string) string { return envName("KVD", flag) }
+
 // values are settings by name, as text. A setting that is absent is not in it.
 type values map[string]string
 

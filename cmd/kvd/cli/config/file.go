@@ -136,15 +136,16 @@ func (f *File) cluster(name string) (Cluster, error) {
 	if path == "" {
 		path, hint = "(there is none)", "write one, see docs/config.md"
 	}
-	if names := f.names(); len(names) > 0 {
+	if names := f.Names(); len(names) > 0 {
 		hint = "it has " + strings.Join(names, ", ")
 	}
 	return Cluster{}, &fault.Error{Kind: fault.Usage, Cause: "cluster_name", Op: "config file", Subject: path,
 		Msg: fmt.Sprintf("no cluster %q", name), Hint: hint}
 }
 
-func (f *File) names() []string {
-	var names []string
+// Names lists the clusters of the file.
+func (f *File) Names() []string {
+	names := []string{}
 	for n := range f.Clusters {
 		names = append(names, n)
 	}
@@ -176,9 +177,21 @@ func (f *File) warn() {
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return
 	}
-	for _, name := range f.names() {
+	for _, name := range f.Names() {
 		if c := f.Clusters[name]; c.Password != "" || strings.Contains(c.User, ":") {
 			f.Warnings = append(f.Warnings, fmt.Sprintf("%s holds the password of cluster %s and others may read it: chmod 600 %s, or use password-file", f.Path, name, f.Path))
 		}
 	}
+}
+
+// Default returns what the file says about a setting that has nothing to do
+// with a cluster: output or progress. Empty if it says nothing.
+func (f *File) Default(name string) string {
+	switch name {
+	case "output":
+		return f.Defaults.Output
+	case "progress":
+		return f.Defaults.Progress
+	}
+	return ""
 }

@@ -66,11 +66,22 @@ func Resolve(in Input) (Bundle, error) {
 	}
 	cfg.Source = name
 	for i := range vals {
-		if vals[i].Value = vals[i].text; vals[i].Key == Password {
-			vals[i].Value, vals[i].Redacted = redacted, true
-		}
+		vals[i].Value, vals[i].Redacted = shown(vals[i].Key, vals[i].text)
 	}
 	return Bundle{Config: cfg, Values: vals, Warnings: in.File.Warnings}, nil
+}
+
+// shown is a setting without its secret. A user may carry a password behind a
+// colon even where another one replaces it.
+func shown(key, text string) (string, bool) {
+	name, _, secret := strings.Cut(text, ":")
+	switch {
+	case key == Password:
+		return redacted, true
+	case key == User && secret:
+		return name + ":" + redacted, true
+	}
+	return text, false
 }
 
 // choose returns the first source that applies.
