@@ -1,0 +1,54 @@
+# kvd: everything that is done with this repository. Needs Go and make; git is
+# used where it is there.
+GO       ?= go
+FUZZTIME ?= 30s
+# -p 2: packages that start servers run two at a time, whatever the machine.
+TESTFLAGS ?= -count=1 -p 2 -timeout 10m
+
+# The version is what git says, "dev" where git or the repository is missing.
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X kvd/cmd/kvd/cli.version=$(VERSION)
+# Without a usable repository go would fail to stamp the binary, not skip it.
+BUILDVCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
+
+export KVD_TEST_BINARY := $(CURDIR)/bin/kvd
+
+.DEFAULT_GOAL := help
+.PHONY: help build install demo test test-long lint fuzz bench docs check clean
+
+help: ## show this list
+	@echo "make TARGET, where TARGET is one of"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/kvd
+	$(GO) build -trimpath $(BUILDVCS) -ldflags '$(LDFLAGS)' -o bin/kvd ./cmd/kvd
+
+install: ## install kvd into $GOBIN (or $GOPATH/bin)
+	$(GO) install -trimpath $(BUILDVCS) -ldflags '$(LDFLAGS)' ./cmd/kvd
+
+demo: build ## fill a throwaway cluster until it is read-only, and rescue it
+	bin/kvd drill nospace
+
+test: build ## run the tests (a few minutes on two cores)
+	$(GO) test $(TESTFLAGS) ./...
+
+test-long: build ## run all tests, also the slow ones
+	$(GO) test $(TESTFLAGS) -timeout 60m -tags long ./...
+
+lint: ## formatting, go vet, import rules and their canaries
+	scripts/lint/run
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	scripts/fuzz $(FUZZTIME)
+
+bench: build ## measure, and write the figures to docs/measured.json
+	scripts/bench
+
+docs: ## write docs/commands from the command tree
+	$(GO) test -count=1 ./cmd/kvd -run '^TestCommandDocs$$' -update
+
+check: ## what CI runs
+	.ci/run
+
+clean: ## remove what was built
+	rm -rf bin dist
