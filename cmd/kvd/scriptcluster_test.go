@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/server/local"
+)
+
+// scriptTimeout bounds whatever a script's helper command waits for.
+const scriptTimeout = 90 * time.Second
+
+// clusterUsage is what `cluster` understands.
+const clusterUsage = `usage: cluster start NAME [members=N] [quota=BYTES] [arg=--FLAG=VALUE]...
+       cluster stop|kill|pause|resume|restart NAME MEMBER
+start sets $EP (all endpoints), $EP1.. and $DB1.. (each member's endpoint and
+backend file), and the same as $NAME_EP, $NAME_EP1, $NAME_DB1`
+
+// clusterKey is where a script keeps its clusters, by name.
+type clusterKey struct{}
+
+// cmdCluster starts throwaway clusters of real kvd processes and hurts them.
+// They end with the script.
+func cmdCluster(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("%s", clusterUsage)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptTimeout)
+	defer cancel()
+	verb, name := args[0], args[1]
+	if verb == "start" {
+		startCluster(ctx, ts, name, args[2:])
+		return
+	}
+	if len(args) != 3 {
+		ts.Fatalf("%s", clusterUsage)
+	}
+	c := clusterOf(ts, name)
+	i := memberOf(ts, c, args[2])
+	switch verb {
+	case "stop":
+		ts.Check(c.StopMember(ctx, i))
+	case "kill":
+		c.Kill(i)
+	case "pause":
+		ts.Check(c.Pause(i))
+	case "resume":
+		ts.Check(c.Resume(i))
+	case "restart":
+		ts.Check(c.Restart(ctx, i))
+	default:
+		ts.Fatalf("%s", clusterUsage)
+	}
+}
+
+func startCluster(ctx context.Context, ts *testscript.TestScript, name string, args []string) {
+	kvd, err := kvdPath(ts)
+	ts.Check(err)
+	o := local.Options{Dir: ts.MkAbs("cluster-" + name), Command: local.Command{Path: kvd, Args: []string{"serve"}}}
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		switch key {
+		case "members":
+			o.Members, err = strconv.Atoi(value)
+		case "quota":
+			o.QuotaBytes, err = strconv.ParseInt(value, 10, 64)
+		case "arg":
+			o.Args = append(o.Args, value)
+		default:
+			err = fmt.Errorf("unknown %q\n%s", a, clusterUsage)
+		}
+		ts.Check(err)
+	}
+	c, err := local.Start(ctx, o)
+	ts.Check(err)
+	ts.Defer(func() {
+		if err := c.Close(); err != nil {
+			ts.Logf("closing cluster %s: %v", name, err)
+		}
+	})
+	clustersOf(ts)[name] = c
+	for _, prefix := range []string{"", name + "_"} {
+		ts.Setenv(prefix+"EP", strings.Join(c.Endpoints(), ","))
+		for i := range c.Len() {
+			ts.Setenv(fmt.Sprintf("%sEP%d", prefix, i+1), c.Endpoint(i))
+			ts.Setenv(fmt.Sprintf("%sDB%d", prefix, i+1), c.DBPath(i))
+		}
+	}
+}
+
+// kvdPath finds this test binary under the name kvd, as scripts do.
+func kvdPath(ts *testscript.TestScript) (string, error) {
+	for _, dir := range strings.Split(ts.Getenv("PATH"), ":") {
+		if path, err := exec.LookPath(dir + "/kvd"); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("no kvd in the script's PATH")
+}
+
+func clustersOf(ts *testscript.TestScript) map[string]*local.Cluster {
+	return ts.Value(clusterKey{}).(map[string]*local.Cluster)
+}
+
+func clusterOf(ts *testscript.TestScript, name string) *local.Cluster {
+	c := clustersOf(ts)[name]
+	if c == nil {
+		ts.Fatalf("no cluster %q was started", name)
+	}
+	return c
+}
+
+func memberOf(ts *testscript.TestScript, c *local.Cluster, name string) int {
+	for i := range c.Len() {
+		if c.Name(i) == name {
+			return i
+		}
+	}
+	ts.Fatalf("the cluster has no member %q", name)
+	return -1
+}
+
+// cmdFill is `fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P]`: puts values
+// of size bytes under K keys in turn, count of them or, without count, until the
+// cluster says NOSPACE.
+func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P]")
+	}
+	count, size, keys, prefix := 0, 64<<10, 20, "fill/"
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		var err error
+		switch key {
+		case "count":
+			count, err = strconv.Atoi(value)
+		case "size":
+			size, err = strconv.Atoi(value)
+		case "keys":
+			keys, err = strconv.Atoi(value)
+		case "prefix":
+			prefix = value
+		default:
+			err = fmt.Errorf("fill: unknown %q", a)
+		}
+		ts.Check(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptTimeout)
+	defer cancel()
+	client, err := clientv3.New(clientv3.Config{Endpoints: clusterOf(ts, args[0]).Endpoints(), DialTimeout: 10 * time.Second})
+	ts.Check(err)
+	defer client.Close() //nolint:errcheck // of no consequence after the puts
+	value := strings.Repeat("v", size)
+	for n := 0; count == 0 || n < count; n++ {
+		_, err := client.Put(ctx, prefix+strconv.Itoa(n%keys), value)
+		if count == 0 && errors.Is(err, rpctypes.ErrNoSpace) {
+			return
+		}
+		ts.Check(err)
+	}
+}
