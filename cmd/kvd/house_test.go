@@ -107,7 +107,7 @@ func TestHouseRuleCanaries(t *testing.T) {
 	for name, src := range map[string]string{
 		"cmd/kvd/main.go":    fn("os.Exit(1)"),
 		"pkg/ops/x_test.go":  fn("time.Sleep(1)\n" + strings.Repeat("g()\n", maxFuncLines)),
-		"pkg/ops/x.go":       fn(strings.Repeat("g()\n", maxFuncLines-2)),
+		"pkg/ops/x.go":       fn(strings.Repeat("g()\n", maxFuncLines-3)),
 		"pkg/ops/init.go":    "package p\n\nfunc (x) init() {}\n",
 		"pkg/ops/comment.go": "package p\n\n// os.Exit(1) and recover() and time.Sleep\n",
 	} {

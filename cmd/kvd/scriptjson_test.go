@@ -27,6 +27,10 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 		want = args[3]
 	}
 	text := ts.ReadFile(args[0])
+	if args[0] == "stderr" { // warnings and progress come before the error
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		text = lines[len(lines)-1]
+	}
 	ok, got, err := jsonHolds(text, args[1], args[2], want)
 	if err != nil {
 		ts.Fatalf("json %s: %v\n%s", strings.Join(args, " "), err, text)

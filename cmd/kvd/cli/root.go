@@ -90,6 +90,7 @@ func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 func strict(cmd *cobra.Command) {
 	if !cmd.Runnable() {
 		cmd.Args = cobra.ArbitraryArgs
+		cmd.SuggestionsMinimumDistance = 2
 		cmd.RunE = func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return c.Help()
