@@ -4,10 +4,10 @@ package keyspace
 
 import (
 	"context"
-	"errors"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
 )
 
 // Reader is what reading a live cluster takes: an etcd client, or one that is
@@ -49,12 +49,19 @@ func OldestRevision(ctx context.Context, kv Reader, head int64) (int64, error) {
 // "future revision", which says as much as an answer: it was not compacted.
 func readableAt(ctx context.Context, kv Reader, rev int64) (bool, error) {
 	_, err := kv.Get(ctx, probeKey, clientv3.WithRev(rev), clientv3.WithSerializable(), clientv3.WithLimit(1), clientv3.WithCountOnly())
-	switch {
-	case err == nil || errors.Is(err, rpctypes.ErrFutureRev):
+	if err == nil {
 		return true, nil
-	case errors.Is(err, rpctypes.ErrCompacted):
+	}
+	switch causeOf(err) {
+	case cluster.CauseFutureRevision:
+		return true, nil
+	case cluster.CauseCompacted:
 		return false, nil
 	default:
 		return false, err
 	}
 }
+
+// causeOf names the cause of a Reader's error, be it etcd's own or one that a
+// cluster client has put into words, which hides etcd's from errors.Is.
+func causeOf(err error) string { return cluster.Classify("read", "", err).Cause }

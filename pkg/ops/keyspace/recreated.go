@@ -2,10 +2,10 @@ package keyspace
 
 import (
 	"context"
-	"errors"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
 )
 
 // recreatedPage is how many keys one page of the walk has. At some 100 bytes a
@@ -58,10 +58,10 @@ func existedAt(ctx context.Context, kv Reader, key []byte, rev int64) (bool, err
 		return false, nil
 	}
 	r, err := kv.Get(ctx, string(key), clientv3.WithRev(rev), clientv3.WithSerializable(), clientv3.WithCountOnly())
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		return false, nil
-	}
 	if err != nil {
+		if causeOf(err) == cluster.CauseCompacted {
+			return false, nil
+		}
 		return false, err
 	}
 	return r.Count > 0, nil
