@@ -46,10 +46,12 @@ type place struct {
 	KVD    *cluster.Client  // kvd's
 }
 
-// build starts a world.
+// build starts a world. Nothing here asserts what survives a power cut, so the
+// servers need not wait for the disk.
 func (w world) build(t *testing.T, args ...string) *place {
 	t.Helper()
-	o := servertest.Options{Options: local.Options{Members: w.members, QuotaBytes: w.quota, Args: args}}
+	o := servertest.Options{Options: local.Options{
+		Members: w.members, QuotaBytes: w.quota, Args: append([]string{"--unsafe-no-fsync"}, args...)}}
 	if w.secure {
 		o.TLS = servertest.NewCerts(t).MutualTLS()
 	}
