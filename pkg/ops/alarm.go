@@ -163,7 +163,7 @@ func canCommit(view cluster.View, op string) error {
 	if view.Leader != 0 && alive >= view.Quorum() {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: op,
+	return &fault.Error{Kind: fault.Unavailable, Cause: "no_quorum", Op: op,
 		Msg:  fmt.Sprintf("%d of %d voters answer and %d are needed: nothing can be committed", alive, len(view.Voters()), view.Quorum()),
 		Hint: "bring voters back first; `kvd status` says why each does not answer"}
 }

@@ -52,6 +52,9 @@ func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View,
 			Msg:  "a CORRUPT alarm is raised, and etcd refuses compactions until it is cleared",
 			Hint: "take a snapshot of a healthy member, replace the corrupt one, then disarm"}
 	}
+	if err := canCommit(view, "compact"); err != nil {
+		return nil, err
+	}
 	facts, err := c.look(ctx, view)
 	if err != nil {
 		return nil, err
