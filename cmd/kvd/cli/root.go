@@ -69,7 +69,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		}
 	}
 	add("run", newServeCmd(app))
-	add("observe", newStatusCmd(app, runStatus))
+	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact))
 	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")

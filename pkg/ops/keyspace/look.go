@@ -41,7 +41,7 @@ func DefaultLookOptions() LookOptions {
 func Look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink progress.Sink) (Usage, error) {
 	u, err := look(ctx, m, o, sink)
 	if fault.CauseOf(err) == cluster.CauseCompacted {
-		sink.Event(progress.Event{Op: "look", Note: "a compaction passed by; beginning again"})
+		sink.Event(progress.Event{Op: "read keys", Note: "a compaction passed by; beginning again"})
 		u, err = look(ctx, m, o, sink)
 	}
 	return u, err
@@ -76,7 +76,7 @@ func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progr
 			s, c := t.count(kv)
 			s.measure(c, kv)
 		}
-		sink.Event(progress.Event{Op: "look", Phase: "reading every value", Done: r.bytes, Unit: "bytes"})
+		sink.Event(progress.Event{Op: "read keys", Phase: "reading every value", Done: r.bytes, Unit: "bytes"})
 		return true, nil
 	})
 }
@@ -91,7 +91,7 @@ func sampleAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink pro
 			t.choose(s, string(kv.Key))
 		}
 		seen += int64(len(kvs))
-		sink.Event(progress.Event{Op: "look", Phase: "listing keys, without values", Done: seen, Unit: "keys"})
+		sink.Event(progress.Event{Op: "read keys", Phase: "listing keys, without values", Done: seen, Unit: "keys"})
 		return true, nil
 	})
 	if err != nil {

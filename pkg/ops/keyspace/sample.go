@@ -73,7 +73,7 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 		for _, kv := range kvs {
 			g.measure(s.t.cellOf(g, string(kv.Key)), kv)
 		}
-		s.sink.Event(progress.Event{Op: "look", Phase: "reading a sample of the values", Done: s.r.bytes, Total: s.budget, Unit: "bytes"})
+		s.sink.Event(progress.Event{Op: "read keys", Phase: "reading a sample of the values", Done: s.r.bytes, Total: s.budget, Unit: "bytes"})
 		if len(kvs) < len(names) {
 			return nil // cannot be: they are there at this revision
 		}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// quotaOptions are the flags of kvd quota.
+type quotaOptions struct {
+	ops.QuotaOptions
+	client   clientFlags
+	quota    quotaFlag
+	sample   byteSize
+	kube     string
+	top      int
+	members  bool
+	watch    time.Duration
+	exitCode bool
+}
+
+func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
+	o.QuotaOptions = ops.DefaultQuotaOptions()
+	o.sample = byteSize(o.Look.SampleBytes)
+	o.client.addFlags(fs)
+	o.quota.addFlags(fs)
+	fs.IntVar(&o.top, "top", 10, "how many prefixes and namespaces to list (json has all)")
+	fs.Var(&o.sample, "sample", "read at most this much: names of keys and a sample of the values")
+	fs.BoolVar(&o.Look.Exact, "exact", false, "read every live value instead of a sample")
+	fs.StringVar(&o.Look.Prefix, "prefix", "", "look only at keys with this prefix")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.BoolVar(&o.members, "members-only", false, "do not look at what is stored, only at the members")
+	fs.DurationVar(&o.watch, "watch", 0, "print sizes, growth and time until full at this interval, until interrupted")
+	fs.Float64Var(&o.WarnAt, "warn-at", o.WarnAt, "share of its quota from which a member counts as nearly full")
+	fs.BoolVar(&o.exitCode, "exit-code", false, "exit 3 where a member uses --warn-at of its quota or more, or NOSPACE is raised")
+}
+
+func newQuotaCmd(app *App, run func(context.Context, *App, quotaOptions) error) *cobra.Command {
+	var o quotaOptions
+	cmd := &cobra.Command{
+		Use:   "quota",
+		Short: "Per member: quota, size, what is left; what fills the file; time until full",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Content, o.Look.SampleBytes = !o.members, int64(o.sample)
+			if o.kube != "" {
+				o.Look.Layout = o.Look.Layout.With(o.kube)
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), app, o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return help{
+		Long: `
+Shows each member's own quota beside its file: size, in use, free. The smallest
+quota holds for the whole cluster: the member that reaches it first makes all
+read-only. Then it says what fills the file: live data, older revisions
+(history), or free pages, and which prefixes and namespaces the live data is in.
+
+Numbers of keys are exact. Bytes come from a random sample of the values, with
+the 95 % interval beside them; sizes and free pages are the server's own.`,
+		Cost: `One Status request per member. From one follower, without the quorum: the names of all keys (from the
+  server's memory) and a sample of values, --sample (64 MiB) at most, in answers of about 1 MiB, at 64 MiB/s or less.
+  --exact reads every live value instead. --members-only and --watch ask for Status only.`,
+		Example: `
+  kvd quota
+  kvd quota --exact --top 30                  # read all live values, no estimate
+  kvd quota --prefix /registry/events/        # only these keys
+  kvd quota --watch 30s                       # growth, and when it will be full
+  kvd quota --members-only --exit-code --warn-at 0.7   # in a probe
+  kvd quota -o json | jq '.content.groups[0]'`,
+		Exits: []int{3, 4, 6, 8},
+	}.apply(cmd)
+}
+
+// check finds flags that make no sense together, before anything is sent.
+func (o quotaOptions) check() error {
+	usage := func(msg string) error { return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "quota", Msg: msg} }
+	switch {
+	case o.watch < 0:
+		return usage("--watch needs an interval above zero")
+	case o.top < 0:
+		return usage("--top can't be negative")
+	case o.WarnAt <= 0 || o.WarnAt > 1:
+		return usage(fmt.Sprintf("--warn-at %g is not a share: want more than 0, at most 1", o.WarnAt))
+	case o.sample <= 0:
+		return usage("--sample needs a size; --members-only reads nothing")
+	case o.members && (o.Look.Exact || o.Look.Prefix != ""):
+		return usage("--members-only and --exact or --prefix exclude each other")
+	case o.watch > 0 && (o.Look.Exact || o.Look.Prefix != "" || o.exitCode):
+		return usage("--watch looks at sizes only: no --exact, --prefix or --exit-code with it")
+	}
+	return nil
+}
+
+func runQuota(ctx context.Context, app *App, o quotaOptions) error {
+	client, err := app.connect(ctx, o.client)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // nothing was written
+	o.Look.Timeout = client.Config().CommandTimeout
+	if o.watch > 0 {
+		return watchQuota(ctx, app, client, o)
+	}
+	view, err := client.View(ctx)
+	if err != nil && len(view.Members) == 0 {
+		return err
+	}
+	view = o.quota.assume(view)
+	report, lookErr := ops.Quota(ctx, client, view, o.QuotaOptions, app.Progress())
+	if lookErr != nil && ctx.Err() == nil && len(view.Answered()) > 0 && fault.KindOf(lookErr) == fault.Unavailable {
+		lookErr = &fault.Error{Kind: fault.Partial, Cause: "content_unreadable", Err: lookErr, Hint: fault.HintOf(lookErr)}
+	}
+	return errors.Join(err, app.Print(report, quotaTable(report, o)), lookErr, unreadable(view), o.judge(view))
+}
+
+// judge is what --exit-code adds.
+func (o quotaOptions) judge(v cluster.View) error {
+	if !o.exitCode {
+		return nil
+	}
+	full := ""
+	for _, m := range v.Answered() {
+		if u, ok := m.Status.UsageRatio(); ok && u >= o.WarnAt {
+			full = fmt.Sprintf("%s uses %.1f %% of its quota", m.Label(), 100*u)
+		}
+	}
+	switch {
+	case v.HasAlarm(cluster.AlarmNoSpace):
+		return &fault.Error{Kind: fault.Wanting, Cause: cluster.CauseNoSpace, Op: "quota", Msg: "a NOSPACE alarm is raised", Hint: "kvd alarm recover"}
+	case full != "":
+		return &fault.Error{Kind: fault.Wanting, Cause: "nearly_full", Op: "quota", Msg: render.Safe(full)}
+	}
+	return nil
+}

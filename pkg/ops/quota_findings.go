@@ -1,0 +1,230 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// Finding is something about a quota that a person should know, with what to do.
+type Finding struct {
+	Cause   string `json:"cause"` // stable, for scripts
+	Member  string `json:"member,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Causes of findings.
+const (
+	FindQuotaDiffers  = "quota_differs"
+	FindQuotaAbove    = "quota_above_8gib"
+	FindQuotaDisabled = "quota_disabled"
+	FindQuotaUnknown  = "quota_unknown"
+	FindNoSpace       = "nospace"
+	FindCorrupt       = "corrupt"
+	FindNearlyFull    = "nearly_full"
+	FindNestedPuts    = "nested_puts_bypass_quota"
+	FindHistory       = "history_fills_file"
+	FindFree          = "free_pages_fill_file"
+	FindLive          = "live_data_fills_file"
+)
+
+const (
+	// mostly is the share of a file from which one kind of content is named as
+	// what fills it.
+	mostly = 0.5
+	// packed is the share in use from which a file has nothing to give back by
+	// defragmentation.
+	packed = 0.95
+	// worthSaying is the size below which what fills a file is nobody's concern
+	// unless the quota is near, in bytes.
+	worthSaying = 64 << 20
+)
+
+// quotaFindings lists what there is to say, the causes first.
+func quotaFindings(v cluster.View, r QuotaReport, o QuotaOptions) []Finding {
+	out := append([]Finding{}, slices.Concat(alarmFindings(v), quotaSettings(v), nestedPuts(v))...) // never null in JSON
+	full := v.HasAlarm(cluster.AlarmNoSpace)
+	for _, m := range v.Answered() {
+		u, ok := m.Status.UsageRatio()
+		if !ok || u < o.WarnAt {
+			continue
+		}
+		full = true
+		out = append(out, Finding{Cause: FindNearlyFull, Member: m.Name, Message: fmt.Sprintf(
+			"member %s uses %.1f %% of its quota: %s of %s", m.Label(), 100*u, binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()))})
+	}
+	if r.File != nil && (full || r.File.DBSize >= worthSaying) {
+		out = append(out, whatFills(r)...)
+	}
+	return out
+}
+
+func alarmFindings(v cluster.View) []Finding {
+	var out []Finding
+	for _, a := range v.Alarms {
+		f := Finding{Cause: FindNoSpace, Member: a.MemberName, Message: fmt.Sprintf(
+			"NOSPACE is raised by %s: the cluster refuses every write that costs space; reads, deletes, compaction and defrag work", alarmOwner(a)),
+			Hint: "kvd alarm recover"}
+		if a.Type == cluster.AlarmCorrupt {
+			f = Finding{Cause: FindCorrupt, Member: a.MemberName, Message: fmt.Sprintf("CORRUPT is raised by %s: the cluster refuses writes", alarmOwner(a)),
+				Hint: "find out which member differs before anything else: see kvd alarm list"}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// quotaSettings judges the members' flags. One quota that differs from the rest
+// is a root cause: the smallest holds for all.
+func quotaSettings(v cluster.View) []Finding {
+	var out []Finding
+	usual := usualQuota(v)
+	for _, m := range v.Answered() {
+		q := m.Status.EffectiveQuota()
+		switch {
+		case q == cluster.QuotaUnknown:
+			out = append(out, Finding{Cause: FindQuotaUnknown, Member: m.Name, Message: fmt.Sprintf(
+				"member %s (etcd %s) does not tell its quota; servers do since 3.6", m.Label(), m.Status.Version),
+				Hint: "say it with --quota SIZE: it is the member's --quota-backend-bytes, 2 GiB if that is not set"})
+			continue
+		case q == cluster.QuotaDisabled:
+			out = append(out, Finding{Cause: FindQuotaDisabled, Member: m.Name, Message: fmt.Sprintf(
+				"member %s has its quota disabled: its file grows until the disk is full, which ends the member instead of only its writes", m.Label()),
+				Hint: "set --quota-backend-bytes to a size that the disk has room for twice (defrag needs a copy)"})
+		case q > suggestedMaxQuota:
+			out = append(out, Finding{Cause: FindQuotaAbove, Member: m.Name, Message: fmt.Sprintf(
+				"member %s has a quota of %s; etcd suggests 8 GiB at most", m.Label(), binary(q)),
+				Hint: "defrag, snapshots and a member that joins all take time in proportion to the file"})
+		}
+		if usual != cluster.QuotaUnknown && q != usual {
+			out = append(out, Finding{Cause: FindQuotaDiffers, Member: m.Name, Message: fmt.Sprintf(
+				"member %s has quota %s, not %s like the others; the effective quota of the cluster is the smallest, %s",
+				m.Label(), quotaName(q), quotaName(usual), quotaName(v.EffectiveQuota())),
+				Hint: fmt.Sprintf("set --quota-backend-bytes of %s to %d, restart it, then: kvd alarm disarm (the alarm outlives restarts)", orID(m), usual)})
+		}
+	}
+	return out
+}
+
+// usualQuota is the quota that most members have; of equally many the largest.
+func usualQuota(v cluster.View) int64 {
+	count := map[int64]int{}
+	usual := cluster.QuotaUnknown
+	for _, m := range v.Answered() {
+		q := m.Status.EffectiveQuota()
+		if q == cluster.QuotaUnknown {
+			continue
+		}
+		count[q]++
+	}
+	for q, n := range count {
+		if n > count[usual] || (n == count[usual] && q > usual) {
+			usual = q
+		}
+	}
+	return usual
+}
+
+func quotaName(q int64) string {
+	if q == cluster.QuotaDisabled {
+		return "none"
+	}
+	return binary(q)
+}
+
+func orID(m cluster.Member) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return cluster.FormatID(m.ID)
+}
+
+// nestedPuts names servers that do not count puts in a Txn inside a Txn against
+// the quota (etcd issue 22134: fixed in 3.6.14 and 3.7.1, and on the 3.5 branch
+// in July 2026).
+func nestedPuts(v cluster.View) []Finding {
+	var out []Finding
+	for _, m := range v.Answered() {
+		if !bypassed(m.Status.Version) {
+			continue
+		}
+		out = append(out, Finding{Cause: FindNestedPuts, Member: m.Name, Message: fmt.Sprintf(
+			"member %s runs etcd %s, where nested puts bypass the quota: a put in a Txn inside a Txn costs nothing, and the file can grow past the quota without an alarm",
+			m.Label(), m.Status.Version), Hint: "update to 3.6.14, 3.7.1 or later"})
+	}
+	return out
+}
+
+func bypassed(version string) bool {
+	n, ok := parseVersion(version)
+	if !ok {
+		return false
+	}
+	fixed := [3]int{3, 6, 14}
+	if n[0] == 3 && n[1] == 7 {
+		fixed = [3]int{3, 7, 1}
+	}
+	return slices.Compare(n[:], fixed[:]) < 0
+}
+
+// parseVersion reads "3.7.3" or "3.7.0-rc.1"; of the latter only the numbers
+// matter here.
+func parseVersion(s string) (n [3]int, ok bool) {
+	s, _, _ = strings.Cut(s, "-")
+	s, _, _ = strings.Cut(s, "+")
+	parts := strings.Split(s, ".")
+	if len(parts) != 3 {
+		return n, false
+	}
+	for i, p := range parts {
+		v, err := strconv.Atoi(p)
+		if err != nil {
+			return n, false
+		}
+		n[i] = v
+	}
+	return n, true
+}
+
+// whatFills names what most of the file is, and what helps against it.
+func whatFills(r QuotaReport) []Finding {
+	f := r.File
+	last := "never compacted"
+	if f.LastCompact > 0 {
+		last = fmt.Sprintf("last compacted to revision %d", f.LastCompact)
+	}
+	switch {
+	case f.HistoryRatio >= mostly:
+		return []Finding{{Cause: FindHistory, Member: f.Member, Message: fmt.Sprintf(
+			"%.0f %% of the file (%s) is history: %d revisions kept, %.0f for each live key; %s",
+			100*f.HistoryRatio, binary(int64(f.History.Bytes)), f.Revisions, f.HistoryPerKey, last),
+			Hint: "kvd compact frees it inside the file, kvd defrag then gives it back; defrag alone frees nothing. With an alarm: kvd alarm recover"}}
+	case f.FreeRatio >= mostly:
+		return []Finding{{Cause: FindFree, Member: f.Member, Message: fmt.Sprintf(
+			"%.0f %% of the file (%s) is free pages; the quota counts the whole file", 100*f.FreeRatio, binary(f.Free)),
+			Hint: "kvd defrag"}}
+	case f.LiveRatio >= mostly:
+		return []Finding{liveFinding(r)}
+	}
+	return nil
+}
+
+func liveFinding(r QuotaReport) Finding {
+	f := r.File
+	out := Finding{Cause: FindLive, Member: f.Member, Message: fmt.Sprintf("%.0f %% of the file (%s) is live data",
+		100*f.LiveRatio, binary(int64(f.Live.Bytes)))}
+	if f.InUseRatio >= packed && f.HistoryRatio < 1-packed {
+		out.Message += fmt.Sprintf("; no reclaimable space (in use/size %.1f %%)", 100*f.InUseRatio)
+	}
+	if len(r.Content.Groups) > 0 {
+		g := r.Content.Groups[0]
+		out.Message += fmt.Sprintf("; the most of it is %q: %d keys, %s, %.0f %% of the live bytes",
+			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
+	}
+	out.Hint = "compaction and defrag won't help: delete there (deletes work while NOSPACE is raised), or raise --quota-backend-bytes (etcd suggests 8 GiB at most)"
+	return out
+}
