@@ -3,7 +3,8 @@
 GO       ?= go
 FUZZTIME ?= 30s
 # -p 2: packages that start servers run two at a time, whatever the machine.
-TESTFLAGS ?= -count=1 -p 2 -timeout 10m
+# -trimpath as in build, so that nothing is compiled twice.
+TESTFLAGS ?= -trimpath -count=1 -p 2 -timeout 10m
 
 # The version is what git says, "dev" where git or the repository is missing.
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -45,7 +46,7 @@ bench: build ## measure, and write the figures to docs/measured.json
 	scripts/bench
 
 docs: ## write docs/commands from the command tree
-	$(GO) test -count=1 ./cmd/kvd -run '^TestCommandDocs$$' -update
+	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update
 
 check: ## what CI runs
 	.ci/run

@@ -73,6 +73,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact))
 	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
+	root.InitDefaultCompletionCmd() // now rather than when it runs, so that strict reaches it
 	strict(root)
 	return root
 }
