@@ -28,6 +28,7 @@ const (
 	CauseOtherMember        = "other_member"             // the address leads to another member than it should
 	CauseStarting           = "starting"                 // the process is up, and not serving clients yet
 	CauseNoLeader           = "no_leader"                // the member knows no leader
+	CauseNoQuorum           = "no_quorum"                // fewer voters answer than it takes
 	CauseLeaderChanged      = "leader_changed"           // leadership moved while the request was under way
 	CauseNotLeader          = "not_leader"               // only the leader does this
 	CauseRequestTimedOut    = "request_timed_out"        // etcd's own verdict after 7 s

@@ -19,7 +19,7 @@ import (
 
 // dialTimeouts are the timeouts each cause must be found within: the default,
 // and a short one.
-var dialTimeouts = []time.Duration{cluster.DefaultDialTimeout, 700 * time.Millisecond}
+var dialTimeouts = []time.Duration{cluster.DefaultDialTimeout, time.Second}
 
 // wantCause takes a view of one endpoint, which must fail with the cause and
 // within the dial timeout.
@@ -153,6 +153,7 @@ func TestCausesWithoutEtcd(t *testing.T) {
 }
 
 func TestCausesPlain(t *testing.T) {
+	t.Parallel()
 	s := servertest.Start(t, servertest.Options{})
 	certs := servertest.NewCerts(t)
 	https := "https://" + hostOf(s.Endpoint(0))
@@ -209,6 +210,7 @@ func TestCausesTLS(t *testing.T) {
 }
 
 func TestCausesServerCertificate(t *testing.T) {
+	t.Parallel()
 	certs := servertest.NewCerts(t)
 	for _, c := range []struct {
 		name  string

@@ -73,6 +73,9 @@ func Classify(op, endpoint string, err error) *fault.Error {
 			return e
 		}
 	}
+	if strings.Contains(err.Error(), "not supported for learner") {
+		return fill(e, fault.Refused, CauseLearner, "this member is a learner, which serves its status and serializable reads only", "give the endpoint of a voter")
+	}
 	var etcd rpctypes.EtcdError
 	if errors.As(err, &etcd) {
 		e.Kind, e.Cause, e.Msg = kindOfCode(etcd.Code()), CauseRejected, strings.TrimPrefix(etcd.Error(), "etcdserver: ")
@@ -105,8 +108,6 @@ func classifyStatus(e *fault.Error, err error) *fault.Error {
 		return fill(e, fault.Unavailable, CauseNotEtcd, "something that is not etcd answers there: "+msg, "check host and port")
 	case code == codes.Unimplemented:
 		return fill(e, fault.Refused, CauseUnsupported, "this version of etcd does not know the request", "see the member's version in `kvd status`")
-	case code == codes.FailedPrecondition && strings.Contains(msg, "not supported for learner"):
-		return fill(e, fault.Refused, CauseLearner, "this member is a learner, which serves its status and serializable reads only", "give the endpoint of a voter")
 	case code == codes.ResourceExhausted && strings.Contains(msg, "trying to send message larger than max"):
 		return fill(e, fault.Refused, CauseClientMsgTooLarge, "the request is larger than the client's own limit of 2 MiB; it was not sent", "store a smaller value: the server's limit is 1.5 MiB unless raised")
 	case code == codes.ResourceExhausted && strings.Contains(msg, "received message larger than max"):

@@ -107,7 +107,7 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 		// One attempt: an answer that says "not now" is news here, and whoever
 		// wants to try again does so and says so.
 		MaxUnaryRetries: 1,
-		DialOptions: c.dialOptions(grpc.WithPerRPCCredentials(&c.auth)),
+		DialOptions:     c.dialOptions(grpc.WithPerRPCCredentials(&c.auth)),
 	})
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}

@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"strings"
@@ -128,6 +129,10 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 		return nil, &fault.Error{Kind: fault.Denied, Cause: CauseTLSFiles,
 			Subject: strings.Trim(fmt.Sprintf("%s %s %s", c.CACert, c.Cert, c.Key), " "), Err: err,
 			Hint: "the files must be PEM, and the key must belong to the certificate"}
+	}
+	if cfg.RootCAs != nil && cfg.RootCAs.Equal(x509.NewCertPool()) {
+		return nil, &fault.Error{Kind: fault.Denied, Cause: CauseTLSFiles, Subject: c.CACert, Msg: "there is no certificate in it",
+			Hint: "--cacert wants a PEM file with the CA's certificate"}
 	}
 	return cfg, nil
 }

@@ -3,7 +3,10 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,6 +25,7 @@ type QuorumClient struct {
 	c         *Client
 	etcd      *clientv3.Client
 	endpoints []string
+	need      int // voters that it takes
 }
 
 // Quorum returns the client for the cluster as a whole. It takes a View if there
@@ -42,6 +46,7 @@ func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 		if endpoints = votersThatAnswered(v); len(endpoints) == 0 {
 			return nil, errNoVoter(v)
 		}
+		last = v
 	}
 	etcd, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, TLS: c.tls, Logger: zap.NewNop(), DialTimeout: c.cfg.CommandTimeout,
@@ -64,7 +69,7 @@ func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 		}
 		return c.quorum, nil
 	}
-	c.quorum = &QuorumClient{c: c, etcd: etcd, endpoints: endpoints}
+	c.quorum = &QuorumClient{c: c, etcd: etcd, endpoints: endpoints, need: last.Quorum()}
 	return c.quorum, nil
 }
 
@@ -110,15 +115,37 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
-	var found []error
-	for _, ep := range q.endpoints {
-		if x := q.c.explain(ctx, op, ep, err); fault.CauseOf(x) != e.Cause {
-			found = append(found, x)
-		}
+	return q.explainSilence(ctx, op, e)
+}
+
+// explainSilence looks at every endpoint where a request got nothing back.
+func (q *QuorumClient) explainSilence(ctx context.Context, op string, e *fault.Error) error {
+	found := make([]error, len(q.endpoints))
+	var wg sync.WaitGroup
+	for i, ep := range q.endpoints {
+		wg.Go(func() {
+			pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.c.cfg.DialTimeout/2)
+			defer cancel()
+			if bad := q.c.probe(pctx, ep); bad != nil {
+				found[i] = bad.On(op, ep)
+			}
+		})
 	}
-	if len(found) == len(q.endpoints) {
+	wg.Wait()
+	found = slices.DeleteFunc(found, func(err error) bool { return err == nil })
+	switch answering := len(q.endpoints) - len(found); {
+	case len(found) == 0:
+		return e
+	case answering == 0:
 		return errors.Join(found...)
+	case answering < q.need:
+		lost := fill(e.On(op, ""), fault.Unavailable, CauseNoQuorum,
+			fmt.Sprintf("the quorum is lost: %d voters answer, and it takes %d", answering, q.need),
+			"bring members back until a majority is up: "+strings.ReplaceAll(errors.Join(found...).Error(), "\n", "; "))
+		return lost
 	}
+	e = e.On(op, e.Subject)
+	e.Msg += "; " + strings.ReplaceAll(errors.Join(found...).Error(), "\n", "; ")
 	return e
 }
 
