@@ -63,6 +63,9 @@ type Plan struct {
 	Op    string   // the operation: "defrag"
 	Notes []string // what the reader must know before saying yes
 	Steps []Step
+	// GoOn is asked after a step failed, with its error, whether to go on with
+	// the next. Nil: never.
+	GoOn func(error) bool
 }
 
 // Outcome sums up a report; it is derived from the states of the steps.
@@ -149,6 +152,7 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 	r := p.Describe()
 	began := time.Now()
 	var err error
+	var passed []error // of steps that failed and did not stop the run
 	for i := range p.Steps {
 		res := &r.Steps[i]
 		if res.State != Planned {
@@ -157,13 +161,20 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 		if err = stopped(ctx, stop); err != nil {
 			break
 		}
-		if err = p.Steps[i].run(ctx, p.Op, res, sink); err != nil {
+		if err = p.Steps[i].run(ctx, p.Op, res, sink); err == nil {
+			continue
+		}
+		if p.GoOn == nil || ctx.Err() != nil || !p.GoOn(err) {
 			break
 		}
+		passed, err = append(passed, err), nil
 	}
 	r.TookSeconds = time.Since(began).Seconds()
 	if err != nil {
 		r.skipRest(err)
+	}
+	if len(passed) > 0 {
+		err = errors.Join(append(passed, err)...)
 	}
 	r.Outcome = r.derive()
 	if err != nil && fault.KindOf(err) == fault.Interrupted {

@@ -1,0 +1,86 @@
+package ops
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// defragDisk is the disk under a member's file, seen from this machine.
+type defragDisk struct {
+	dir  string // where the copy is made
+	free int64  // bytes that are free there
+}
+
+// copyRoom is how many bytes a defragmentation needs beside the file: etcd
+// writes the copy next to it and renames it when it is complete. The copy has
+// what is in use; bbolt fills pages to 90 % and grows the file in steps of
+// 16 MiB (DefaultAllocSize).
+func copyRoom(inUse int64) int64 { return inUse + inUse/10 + 16<<20 }
+
+// roomForCopy refuses where the copy would not fit. Where the disk can't be seen
+// it does not; the plan says so.
+func (d *defragmentation) roomForCopy(view cluster.View, planned cluster.Member) error {
+	m, ok := view.MemberByID(planned.ID)
+	if !ok || m.Status == nil || d.opts.SkipDiskCheck {
+		return nil
+	}
+	disk, ok := d.local(m)
+	if need := copyRoom(m.Status.DBInUse); ok && disk.free < need {
+		return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: "defrag", Subject: m.Label(),
+			Msg: fmt.Sprintf("gate \"room for the copy\": it needs about %s in %s, where %s are free",
+				binary(need), disk.dir, binary(disk.free)),
+			Hint: "free space there first, or compact so that less is in use; --skip-disk-check if this looks at the wrong disk"}
+	}
+	return nil
+}
+
+// diskOf finds the disk of a member that runs on this machine: through the file
+// that the process listening on its port has open, else through the data
+// directory that the user gave.
+func (d *defragmentation) diskOf(m cluster.Member) (defragDisk, bool) {
+	port, ok := localPort(m.Endpoint)
+	if !ok {
+		return defragDisk{}, false
+	}
+	if disk, ok := diskOfListener(port); ok {
+		return disk, true
+	}
+	if d.opts.DataDir == "" {
+		return defragDisk{}, false
+	}
+	dir := filepath.Join(d.opts.DataDir, "member", "snap")
+	free, err := freeBytes(dir)
+	return defragDisk{dir: dir, free: free}, err == nil
+}
+
+// localPort returns the port of an endpoint that is an address of this machine.
+func localPort(endpoint string) (port string, local bool) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		if u, err = url.Parse("//" + endpoint); err != nil {
+			return "", false
+		}
+	}
+	if u.Port() == "" {
+		return "", false
+	}
+	ip := net.ParseIP(u.Hostname())
+	if u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return u.Port(), true
+	}
+	addrs, err := net.InterfaceAddrs()
+	if ip == nil || err != nil {
+		return "", false
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return u.Port(), true
+		}
+	}
+	return "", false
+}

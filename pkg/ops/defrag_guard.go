@@ -1,0 +1,198 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
+)
+
+const (
+	// settlePolls is how often a settling cluster is looked at.
+	settleLook = 250 * time.Millisecond
+	// settleLimit is how long a disturbed member may take to catch up.
+	settleLimit = 5 * time.Minute
+	// caughtUp is how many entries behind still counts as caught up: members are
+	// asked one after another, so a busy cluster always shows some.
+	caughtUp = 100
+)
+
+// gate is one condition for touching a member: its name, what was seen, and why
+// that refuses, if it does.
+type gate struct {
+	name, saw string
+	cause     string // of the refusal
+	refuse    string // empty: passed
+	hint      string
+}
+
+// guard lets the cluster settle after the last step, then takes a fresh look and
+// refuses to touch the member unless every gate is passed.
+func (d *defragmentation) guard(ctx context.Context, m cluster.Member) (cluster.View, error) {
+	if err := d.settle(ctx); err != nil {
+		return cluster.View{}, err
+	}
+	view, err := d.c.View(ctx)
+	if err != nil {
+		return view, err
+	}
+	if err := refusal(m, gates(view, m, d.opts.MaxLag)); err != nil {
+		return view, err
+	}
+	return view, d.noneInFlight(ctx, view, m)
+}
+
+// refusal makes an error of the first gate that is not passed.
+func refusal(m cluster.Member, all []gate) error {
+	for _, g := range all {
+		if g.refuse != "" {
+			return &fault.Error{Kind: fault.Refused, Cause: g.cause, Op: "defrag", Subject: m.Label(),
+				Msg: fmt.Sprintf("gate %q: %s", g.name, g.refuse), Hint: g.hint}
+		}
+	}
+	return nil
+}
+
+// gates looks at everything that must hold before a member is touched. NOSPACE
+// is no gate: it is the reason to defragment.
+func gates(view cluster.View, m cluster.Member, maxLag uint64) []gate {
+	return []gate{corruptGate(view), votersGate(view), leaderGate(view), lagGate(view, maxLag), quorumGate(view, m)}
+}
+
+func corruptGate(view cluster.View) gate {
+	g := gate{name: "no CORRUPT alarm", cause: cluster.CauseCorrupt, saw: fmt.Sprintf("%d alarms", len(view.Alarms)),
+		hint: "members hold different data: find the healthy one, replace the other; defragmenting rewrites a file that may be the evidence"}
+	for _, a := range view.Alarms {
+		if a.Type == cluster.AlarmCorrupt {
+			g.refuse = "CORRUPT is raised by " + alarmOwner(a)
+		}
+	}
+	return g
+}
+
+func votersGate(view cluster.View) gate {
+	voters := view.Voters()
+	g := gate{name: "every voter answers", cause: "voter_missing", hint: "bring it back first: with it away, a member that defragments may cost the quorum"}
+	answered := 0
+	for _, v := range voters {
+		if v.Status != nil {
+			answered++
+			continue
+		}
+		if g.refuse == "" {
+			g.refuse = fmt.Sprintf("%s does not answer its status", v.Label())
+			if v.Err != nil {
+				g.refuse += ": " + v.Err.Error()
+			}
+		}
+	}
+	g.saw = fmt.Sprintf("%d of %d", answered, len(voters))
+	return g
+}
+
+func leaderGate(view cluster.View) gate {
+	g := gate{name: "all agree on a leader", cause: cluster.CauseNoLeader, hint: "wait for the election, or find out what keeps it from ending"}
+	if view.Leader == 0 {
+		g.refuse = "no member knows a leader"
+		return g
+	}
+	g.saw = cluster.FormatID(view.Leader)
+	if m, ok := view.LeaderMember(); ok {
+		g.saw = m.Label()
+	}
+	for _, v := range view.Voters() {
+		if v.Status != nil && v.Status.Leader != view.Leader {
+			g.refuse = fmt.Sprintf("%s takes %s for the leader, others %s", v.Label(), cluster.FormatID(v.Status.Leader), g.saw)
+		}
+	}
+	return g
+}
+
+func lagGate(view cluster.View, maxLag uint64) gate {
+	g := gate{name: "raft lag", cause: "lag", hint: "wait until it has caught up, or raise --max-lag"}
+	for _, v := range view.Voters() {
+		lag := view.Lag(v)
+		if g.saw == "" || lag > maxLag {
+			g.saw = fmt.Sprintf("%d at %s", lag, v.Label())
+		}
+		if lag > maxLag {
+			g.refuse = fmt.Sprintf("raft lag of %s %d > %d", v.Label(), lag, maxLag)
+		}
+	}
+	return g
+}
+
+// quorumGate counts without the member. One and two voters can't be defragmented
+// any other way; the plan says what that means.
+func quorumGate(view cluster.View, m cluster.Member) gate {
+	g := gate{name: "quorum without the member", cause: "quorum", hint: "bring the other voters back first"}
+	others := 0
+	for _, v := range view.Voters() {
+		if v.ID != m.ID && v.Status != nil {
+			others++
+		}
+	}
+	g.saw = fmt.Sprintf("%d others, quorum %d", others, view.Quorum())
+	if len(view.Voters()) > 2 && others < view.Quorum() {
+		g.refuse = g.saw
+	}
+	return g
+}
+
+// noneInFlight refuses while any member defragments, whoever asked for it: a
+// second request would be queued behind the first and then do it all again.
+// Members whose metrics can't be read have answered their status, which they
+// don't while they defragment.
+func (d *defragmentation) noneInFlight(ctx context.Context, view cluster.View, m cluster.Member) error {
+	for _, other := range view.Answered() {
+		s, err := d.c.Metrics(ctx, other)
+		if err != nil {
+			continue
+		}
+		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
+			return &fault.Error{Kind: fault.Refused, Cause: "defrag_inflight", Op: "defrag", Subject: m.Label(),
+				Msg:  fmt.Sprintf("gate %q: %s is being defragmented already", "none in flight", other.Label()),
+				Hint: "wait until it is done (etcd_disk_defrag_inflight in its /metrics goes back to 0)"}
+		}
+	}
+	return nil
+}
+
+// settle waits until the member that the last step disturbed has caught up and
+// the pause has passed. After the first step, or after one that disturbed
+// nothing, there is nothing to wait for.
+func (d *defragmentation) settle(ctx context.Context) error {
+	if d.last.IsZero() {
+		return nil
+	}
+	for limit := d.last.Add(settleLimit); ; {
+		view, err := d.c.View(ctx)
+		if err != nil {
+			return err
+		}
+		m, _ := view.MemberByID(d.dist)
+		lag := view.Lag(m)
+		behind := m.Status == nil || lag > caughtUp
+		if m.Err != nil { // the gates say what is wrong with it
+			return nil
+		}
+		left := d.opts.Settle - time.Since(d.last)
+		if !behind && left <= 0 {
+			d.last = time.Time{}
+			return nil
+		}
+		if time.Now().After(limit) {
+			return &fault.Error{Kind: fault.Unavailable, Cause: "lag", Op: "defrag", Subject: m.Label(),
+				Msg:  fmt.Sprintf("has still %d entries to apply %s after it was done", lag, settleLimit),
+				Hint: "look at its disk and its log before going on with the others"}
+		}
+		d.sink.Event(progress.Event{Op: "defrag", Subject: m.Label(), Phase: "settling", Note: fmt.Sprintf("raft lag %d, %s left", lag, max(left, 0).Round(time.Second))})
+		if err := wait(ctx, min(max(left, settleLook), time.Second)); err != nil {
+			return err
+		}
+	}
+}

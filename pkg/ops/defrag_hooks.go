@@ -1,0 +1,113 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-shellwords"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// defragHooks are the commands that are run around each member, to take it out
+// of a load balancer and back in, for example.
+type defragHooks struct {
+	beforeArgv, afterArgv []string
+	timeout               time.Duration
+}
+
+// parseHooks splits the commands into words, without a shell: no variables, no
+// pipes, no substitution. A command that does not exist is found here.
+func parseHooks(o DefragOptions) (h defragHooks, err error) {
+	h.timeout = o.HookTimeout
+	if h.beforeArgv, err = argv("--before-member", o.BeforeMember); err != nil {
+		return h, err
+	}
+	h.afterArgv, err = argv("--after-member", o.AfterMember)
+	return h, err
+}
+
+func argv(flag, line string) ([]string, error) {
+	if strings.TrimSpace(line) == "" {
+		return nil, nil
+	}
+	bad := func(err error) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "hook", Op: "defrag", Subject: flag, Err: err,
+			Hint: "a program and its arguments; there is no shell: for one, give sh -c '…'"}
+	}
+	words, err := shellwords.NewParser().Parse(line)
+	if err == nil && len(words) == 0 {
+		err = errors.New("no command in it")
+	}
+	if err != nil {
+		return nil, bad(err)
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return nil, bad(err)
+	}
+	return words, nil
+}
+
+func (h defragHooks) before(ctx context.Context, m cluster.Member, s cluster.Status) error {
+	return h.run(ctx, "--before-member", h.beforeArgv, hookEnv(m, s))
+}
+
+func (h defragHooks) after(ctx context.Context, m cluster.Member, before, after cluster.Status) error {
+	env := append(hookEnv(m, after), "KVD_DB_SIZE_BEFORE_BYTES="+strconv.FormatInt(before.DBSize, 10))
+	return h.run(ctx, "--after-member", h.afterArgv, env)
+}
+
+// hookEnv is what a command is told about the member, beside kvd's own
+// environment.
+func hookEnv(m cluster.Member, s cluster.Status) []string {
+	return []string{
+		"KVD_MEMBER_NAME=" + m.Name,
+		"KVD_MEMBER_ID=" + cluster.FormatID(m.ID),
+		"KVD_MEMBER_ENDPOINT=" + m.Endpoint,
+		"KVD_DB_SIZE_BYTES=" + strconv.FormatInt(s.DBSize, 10),
+		"KVD_DB_IN_USE_BYTES=" + strconv.FormatInt(s.DBInUse, 10),
+	}
+}
+
+// run runs a command to its end. What it prints is shown only if it fails.
+func (h defragHooks) run(ctx context.Context, flag string, argv, env []string) error {
+	if len(argv) == 0 {
+		return nil
+	}
+	rctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(rctx, argv[0], argv[1:]...) //nolint:gosec // the user's own command
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second // for what it started and left holding its output
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && rctx.Err() != nil:
+		err = fmt.Errorf("not done within %s (--hook-timeout)", h.timeout)
+	}
+	return fmt.Errorf("the %s command %s: %w%s", flag, argv[0], err, lastLine(out.String()))
+}
+
+// lastLine is the end of what a failed command printed.
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	last := lines[len(lines)-1]
+	if last == "" {
+		return ""
+	}
+	if len(last) > 200 {
+		last = last[:200] + "…"
+	}
+	return ": " + last
+}

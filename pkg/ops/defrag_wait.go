@@ -1,0 +1,124 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
+)
+
+// causeDefragUnknown marks a defragmentation of which nobody knows whether it
+// still goes on. No other member may be touched then.
+const causeDefragUnknown = "defrag_outcome_unknown"
+
+const (
+	followPoll   = 500 * time.Millisecond
+	followStart  = 3 * time.Second  // how long a request may take to show in the member's metrics
+	followSilent = 15 * time.Second // how long a member may answer nothing at all
+)
+
+// follower waits for the end of a defragmentation that the member was asked for
+// and has not answered. etcd gives such a request no context: it goes on when
+// the client is gone.
+type follower struct {
+	d      *defragmentation
+	m      cluster.Member
+	before *metrics.Sample // taken before the request; nil if the metrics can't be read
+	began  time.Time
+	asked  error // what became of the request
+
+	seen     bool      // seen in flight
+	lastWord time.Time // when the member last answered anything
+}
+
+// wait returns how long the defragmentation took by the member's own clock, 0 if
+// it does not say.
+func (f *follower) wait(ctx context.Context) (time.Duration, error) {
+	f.lastWord = f.began
+	for {
+		took, ended, err := f.look(ctx)
+		if ended {
+			return took, err
+		}
+		if ctx.Err() != nil {
+			return 0, &fault.Error{Kind: fault.Interrupted, Op: "defrag", Subject: f.m.Label(),
+				Msg: "interrupted; the member goes on until it is done, which can't be stopped"}
+		}
+		if time.Since(f.lastWord) > followSilent {
+			return 0, f.unknown("answers neither its metrics nor its status", err)
+		}
+		f.d.sink.Event(progress.Event{Op: "defrag", Subject: f.m.Label(), Phase: "waiting for the server",
+			Done: int64(time.Since(f.began).Seconds()), Unit: "seconds"})
+		if werr := wait(ctx, followPoll); werr != nil {
+			continue
+		}
+	}
+}
+
+// look asks once. What answers while a member defragments is its /metrics; where
+// those can't be read, its status is silent until the end.
+func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, err error) {
+	s, err := f.d.c.Metrics(ctx, f.m)
+	if err != nil {
+		return f.lookAtStatus(ctx, err)
+	}
+	f.lastWord = time.Now()
+	running, completed := inflight(s)
+	switch {
+	case f.before != nil && s.Restarted(f.before):
+		return 0, true, f.not("the member restarted while it was defragmented; its file is either the old or the new one, whole in both cases")
+	case running:
+		f.seen = true
+		return 0, false, nil
+	case f.before == nil:
+		return 0, f.seen || time.Since(f.began) > followStart, nil
+	}
+	h, _ := metrics.Between(f.before, s).Histogram(metrics.DefragDuration, nil)
+	if _, was := inflight(f.before); completed > was {
+		return time.Duration(h.Sum * float64(time.Second)), true, nil
+	}
+	if f.seen {
+		return 0, true, f.not("the member began and did not complete it (see its log)")
+	}
+	if time.Since(f.began) > followStart {
+		return 0, true, f.not("the member never began it")
+	}
+	return 0, false, nil
+}
+
+// lookAtStatus follows without metrics: the status answers when it is over, and
+// the size tells how.
+func (f *follower) lookAtStatus(ctx context.Context, metricsErr error) (time.Duration, bool, error) {
+	s, err := f.d.c.Status(ctx, f.m.ID)
+	switch {
+	case err == nil && s.DBSize < f.m.Status.DBSize:
+		return 0, true, nil
+	case err == nil && time.Since(f.began) < followStart:
+		f.lastWord = time.Now()
+		return 0, false, nil
+	case err == nil:
+		return 0, true, f.not("the member serves, and its file is not smaller than before")
+	case fault.CauseOf(err) == cluster.CauseDeadline:
+		// The port is open and the request hangs: what a defragmenting member
+		// does. There is no limit to how long that may take.
+		f.lastWord = time.Now()
+		return 0, false, nil
+	}
+	return 0, false, fmt.Errorf("%w; %w", metricsErr, err)
+}
+
+// not is the error of a defragmentation that is over and did not succeed.
+func (f *follower) not(why string) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: "defrag_not_done", Op: "defrag", Subject: f.m.Label(), Msg: why, Err: f.asked}
+}
+
+// unknown is the error of a defragmentation of which nothing can be learned.
+func (f *follower) unknown(why string, err error) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: causeDefragUnknown, Op: "defrag", Subject: f.m.Label(), Err: err,
+		Msg:  why + ", so whether it still defragments is not known; no other member is touched",
+		Hint: "look at the member itself; go on when etcd_disk_defrag_inflight in its /metrics is 0"}
+}
