@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/ops"
+)
+
+// defragOptions are the flags of kvd defrag.
+type defragOptions struct {
+	ops.DefragOptions
+	client  clientFlags
+	plan    planFlags
+	quota   quotaFlag
+	minGain byteSize
+	timeout autoDuration
+}
+
+func (o *defragOptions) addFlags(fs *pflag.FlagSet) {
+	o.DefragOptions = ops.DefaultDefragOptions()
+	o.client.addFlags(fs)
+	o.plan.addFlags(fs)
+	o.quota.addFlags(fs)
+	fs.StringArrayVar(&o.Members, "member", nil, "only this member, by name or ID (can be given several times; default: every voter)")
+	fs.StringVar(&o.If, "if", "", "only members for which this `rule` holds, see the examples")
+	fs.Var(&o.minGain, "min-gain", "leave members alone that would give back less (default: 1MiB or 1 % of the file, the larger; 0 with --if)")
+	fs.Uint64Var(&o.MaxLag, "max-lag", o.MaxLag, "committed raft entries that any voter may have still to apply")
+	fs.DurationVar(&o.Settle, "settle", o.Settle, "pause between two members and around a move of the leadership")
+	fs.Var(&o.timeout, "timeout", "how long to wait for a member's own answer before its metrics are followed; auto: 30s and 1s per 10 MiB in use")
+	fs.BoolVar(&o.ContinueOnError, "continue-on-error", false, "go on with the next member after one failed")
+	fs.StringVar(&o.BeforeMember, "before-member", "", "`command` to run before each member; if it fails, the member is skipped")
+	fs.StringVar(&o.AfterMember, "after-member", "", "`command` to run after each member; if it fails, the run stops")
+	fs.DurationVar(&o.HookTimeout, "hook-timeout", o.HookTimeout, "how long each of these commands may take")
+	fs.StringVar(&o.DataDir, "data-dir", "", "data directory of the member on this machine, to look for room for the copy (default: found by itself)")
+	fs.BoolVar(&o.SkipDiskCheck, "skip-disk-check", false, "do not look for room for the copy")
+	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
+}
+
+// complete carries over what has a type of its own on the command line.
+func (o *defragOptions) complete(fs *pflag.FlagSet) {
+	if fs.Changed("min-gain") {
+		o.MinGain = int64(o.minGain)
+	}
+	if o.quota.given {
+		o.Quota = int64(o.quota.size)
+	}
+	o.Timeout = o.timeout.d
+}
+
+func newDefragCmd(app *App, run func(context.Context, *App, defragOptions) error) *cobra.Command {
+	var o defragOptions
+	cmd := &cobra.Command{
+		Use:   "defrag",
+		Short: "Give free pages back to the disk, one member at a time, the leader last",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.complete(cmd.Flags())
+			return run(cmd.Context(), app, o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return help{
+		Long: `
+Rewrites the files of the members that gain from it: followers one by one, then
+the leader after its leadership was moved to a voter that is done. The gain is
+predicted before (file size less what is in use) and measured after.
+
+Before every step it looks again: every voter answers, all agree on a leader, no
+voter lags, no CORRUPT alarm, no defragmentation under way, room for the copy
+where the disk can be seen. NOSPACE is no reason to refuse. It stops at the first
+failure. A member that does not answer in time goes on defragmenting, since that
+can't be cancelled: its metrics are followed until its own end.
+
+Rules (--if) are conditions in db_size, db_in_use, db_free, quota, quota_free
+(bytes), usage_ratio, free_ratio, in_use_ratio (0 to 1), raft_lag, revision,
+is_leader, nospace, name, version, with KiB, MiB, GiB and bytes("200MiB"). The
+quota is each member's own. The names of etcd-defrag work too: dbSize,
+dbSizeInUse, dbSizeFree, dbQuota, dbQuotaUsage.
+
+The commands are run without a shell and find KVD_MEMBER_NAME, KVD_MEMBER_ID,
+KVD_MEMBER_ENDPOINT, KVD_DB_SIZE_BYTES and KVD_DB_IN_USE_BYTES in their
+environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.`,
+		Cost: "A member answers no client while it is defragmented: about 1 s per 100 MiB in use on a fast disk, ten times that on a slow one. " +
+			"It needs room for a second copy of what is in use on its own disk. The plan itself costs one status and one /metrics per member.",
+		Example: `
+  kvd defrag --dry-run                            # who would gain how much
+  kvd defrag --yes --if 'usage_ratio > 0.8'       # only above 80 % of the quota
+  kvd defrag --yes --if 'free_ratio > 0.5'        # only if half of the file is free
+  kvd defrag --yes --if 'dbQuotaUsage > 0.8 || dbSizeFree > 200*1024*1024'
+  kvd defrag --yes --if 'usage_ratio > 0.5 && db_free > 512*MiB && !nospace'
+  kvd defrag --yes --member m2 --settle 1m
+  kvd defrag --yes --before-member '/opt/lb drain' --after-member '/opt/lb undrain'`,
+		Exits: []int{4, 5, 6, 8},
+	}.apply(cmd)
+}
+
+func runDefrag(ctx context.Context, app *App, o defragOptions) error {
+	client, err := app.connect(ctx, o.client)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // the plan has verified what it did
+	view, err := client.View(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
+	if err != nil {
+		return err
+	}
+	return app.runPlan(ctx, p, view.Source, o.plan)
+}
