@@ -115,7 +115,7 @@ func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, er
 			return why, err
 		}
 	}
-	if gain, least := gainOf(m.Status), d.minGain(m.Status); gain < least {
+	if gain, least := gainOf(m.Status), d.minGain(view, m.Status); gain < least {
 		return fmt.Sprintf("nothing to gain: %s of %s are free, less than %s (--min-gain)",
 			binary(gain), binary(m.Status.DBSize), binary(least)), nil
 	}
@@ -125,11 +125,15 @@ func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, er
 // gainOf predicts by how many bytes a defragmentation makes the file smaller.
 func gainOf(s *cluster.Status) int64 { return max(0, s.DBSize-s.DBInUse) }
 
-func (d *defragmentation) minGain(s *cluster.Status) int64 {
+// minGain returns what a member must have to gain. Under NOSPACE that is nothing
+// where the file is what filled the quota: pages that a compaction freed count as
+// free only after the commit of a later write, and such a cluster takes none.
+func (d *defragmentation) minGain(view cluster.View, s *cluster.Status) int64 {
+	usage, known := s.UsageRatio()
 	switch {
 	case d.opts.MinGain >= 0:
 		return d.opts.MinGain
-	case d.rule != nil:
+	case d.rule != nil, known && usage >= fullRatio && view.HasAlarm(cluster.AlarmNoSpace):
 		return 0
 	}
 	return max(1<<20, s.DBSize/100)
