@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// What the documents show is run. A fenced block of kind `console` is a session:
+// lines that begin with "$ kvd" are commands, what follows is what they print
+// (stdout and stderr as they come). Blocks of one kind in one file share a
+// throwaway cluster of three members; `console nospace` means one that was
+// filled until it was read-only.
+//
+// Numbers, sizes, IDs, durations and ports differ from run to run and are not
+// compared; a line of "…" stands for any lines. A command whose line ends in
+// "# exit 3" must end with 3, others with 0.
+
+// session is the commands of one kind in one file.
+type session struct {
+	file, kind string
+	steps      []docStep
+}
+
+type docStep struct {
+	line    int
+	command string
+	exit    int
+	want    []string
+}
+
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(repoRoot, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range append(files, filepath.Join(repoRoot, "README.md")) {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sessions(filepath.Base(file), string(raw)) {
+			ran += len(s.steps)
+			t.Run(s.file+"/"+s.kind, func(t *testing.T) { runSession(t, s) })
+		}
+	}
+	if ran == 0 {
+		t.Error("no document shows a command")
+	}
+}
+
+func runSession(t *testing.T, s session) {
+	kvd, err := exec.LookPath("kvd") // this test binary, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := servertest.Start(t, servertest.Options{Options: local.Options{
+		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
+	}})
+	if strings.Contains(s.kind, "nospace") {
+		fillForDocs(t, c)
+	}
+	for _, step := range s.steps {
+		cmd := exec.Command("sh", "-c", step.command) //nolint:gosec // our own documents
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), "KVD_ENDPOINTS="+strings.Join(c.Endpoints(), ","))
+		out, err := cmd.CombinedOutput()
+		if code, err := exitCodeOf(err); err != nil || code != step.exit {
+			t.Fatalf("%s:%d: %s: exit code %d (%v), want %d\n%s", s.file, step.line, step.command, code, err, step.exit, out)
+		}
+		if diff := docDiff(step.want, strings.Split(strings.TrimRight(string(out), "\n"), "\n")); diff != "" {
+			t.Errorf("%s:%d: %s: %s\nprinted:\n%s", s.file, step.line, step.command, diff, out)
+		}
+	}
+}
+
+// fillForDocs writes one key over and over until the cluster is read-only, so
+// that almost all of the file is history.
+func fillForDocs(t *testing.T, c *servertest.Cluster) {
+	t.Helper()
+	client, value := c.Client(t), strings.Repeat("v", 256<<10)
+	for {
+		if _, err := client.Put(context.Background(), "/registry/configmaps/default/busy", value); err != nil {
+			if errors.Is(err, rpctypes.ErrNoSpace) {
+				return
+			}
+			t.Fatal(err)
+		}
+	}
+}
+
+// sessions reads the console blocks of a document.
+func sessions(file, text string) []session {
+	var all []session
+	current := -1
+	for n, line := range strings.Split(text, "\n") {
+		if kind, fence := strings.CutPrefix(line, "```"); fence {
+			if current >= 0 || !strings.HasPrefix(kind, "console") {
+				current = -1
+				continue
+			}
+			current = sessionOf(&all, file, kind)
+			continue
+		}
+		if current < 0 {
+			continue
+		}
+		s := &all[current]
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			step := docStep{line: n + 1, command: command}
+			if before, code, ok := strings.Cut(command, "# exit "); ok {
+				step.command = strings.TrimSpace(before)
+				_, _ = fmt.Sscan(code, &step.exit)
+			}
+			s.steps = append(s.steps, step)
+		} else if len(s.steps) > 0 {
+			last := &s.steps[len(s.steps)-1]
+			last.want = append(last.want, line)
+		}
+	}
+	return all
+}
+
+func sessionOf(all *[]session, file, kind string) int {
+	for i, s := range *all {
+		if s.kind == kind {
+			return i
+		}
+	}
+	*all = append(*all, session{file: file, kind: kind})
+	return len(*all) - 1
+}
+
+// docDiff compares what a document shows with what was printed; a last word of
+// the document's that is empty lines does not count.
+func docDiff(want, got []string) string {
+	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" {
+		want = want[:len(want)-1]
+	}
+	i := 0
+	for k, w := range want {
+		if strings.TrimSpace(w) == "…" {
+			if k == len(want)-1 {
+				return ""
+			}
+			for i < len(got) && masked(got[i]) != masked(want[k+1]) {
+				i++
+			}
+			continue
+		}
+		if i >= len(got) {
+			return fmt.Sprintf("%q was not printed", w)
+		}
+		if masked(w) != masked(got[i]) {
+			return fmt.Sprintf("shown as\n  %s\nprinted as\n  %s", masked(w), masked(got[i]))
+		}
+		i++
+	}
+	if i < len(got) {
+		return fmt.Sprintf("%q was printed, and is not shown", got[i])
+	}
+	return ""
+}
+
+// masked makes lines comparable that differ in numbers and widths only.
+func masked(line string) string {
+	for _, m := range []struct{ re, with string }{
+		{`[0-9a-f]{14,16}\b`, "ID"},
+		{`https?://[0-9.]+:\d+`, "URL"},
+		{`\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b`, "SIZE"},
+		{`\b(\d+(\.\d+)?(h|m|s|ms|µs))+\b`, "TIME"},
+		{`\d+(\.\d+)?`, "N"},
+		{`[─-╿-]{2,}`, "-"},
+		{`\s+`, " "},
+	} {
+		line = regexp.MustCompile(m.re).ReplaceAllString(line, m.with)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestDocumentComparison(t *testing.T) {
+	doc := "x\n```console\n$ kvd status\nm1 (8e9e05c52164694d)  12 MiB\n…\nlast 3\n$ kvd alarm list  # exit 3\n```\n```sh\n$ kvd no\n```\n"
+	got := sessions("f", doc)
+	if len(got) != 1 || len(got[0].steps) != 2 || got[0].steps[1].exit != 3 || got[0].steps[1].command != "kvd alarm list" {
+		t.Fatalf("%+v", got)
+	}
+	want := got[0].steps[0].want
+	for printed, ok := range map[string]bool{
+		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\na\nb\nlast 4": true,
+		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\nlast 4":       true,
+		"m2 x\na\nlast 4":                             false,
+		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\na":            false,
+		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\nlast 4\nmore": false,
+	} {
+		if diff := docDiff(want, strings.Split(printed, "\n")); (diff == "") != ok {
+			t.Errorf("%q: %q, want ok=%v", printed, diff, ok)
+		}
+	}
+	if masked("m1  100 ms 3") == masked("mx  100 ms 3") {
+		t.Error("names must not be masked")
+	}
+}
