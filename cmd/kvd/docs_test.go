@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +19,10 @@ import (
 )
 
 // What the documents show is run. A fenced block of kind `console` is a session:
-// lines that begin with "$ kvd" are commands, what follows is what they print
-// (stdout and stderr as they come). Blocks of one kind in one file share a
-// throwaway cluster of three members; `console nospace` means one that was
-// filled until it was read-only.
+// lines that begin with "$ " are commands, what follows is what they print
+// (stdout and stderr as they come). `console cluster` and `console nospace` have
+// a throwaway cluster of three members, which the blocks of that kind in one
+// file share; `nospace` was filled until it was read-only.
 //
 // Numbers, sizes, IDs, durations and ports differ from run to run and are not
 // compared; a line of "…" stands for any lines. A command whose line ends in
@@ -67,16 +68,13 @@ func runSession(t *testing.T, s session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := servertest.Start(t, servertest.Options{Options: local.Options{
-		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
-	}})
-	if strings.Contains(s.kind, "nospace") {
-		fillForDocs(t, c)
+	env := append(withoutClusters(os.Environ()), "HOME="+t.TempDir())
+	if s.kind != "console" {
+		env = append(env, "KVD_ENDPOINTS="+clusterForDocs(t, kvd, s.kind))
 	}
 	for _, step := range s.steps {
 		cmd := exec.Command("sh", "-c", step.command) //nolint:gosec // our own documents
-		cmd.Dir = t.TempDir()
-		cmd.Env = append(os.Environ(), "KVD_ENDPOINTS="+strings.Join(c.Endpoints(), ","))
+		cmd.Dir, cmd.Env = t.TempDir(), env
 		out, err := cmd.CombinedOutput()
 		if code, err := exitCodeOf(err); err != nil || code != step.exit {
 			t.Fatalf("%s:%d: %s: exit code %d (%v), want %d\n%s", s.file, step.line, step.command, code, err, step.exit, out)
@@ -85,6 +83,30 @@ func runSession(t *testing.T, s session) {
 			t.Errorf("%s:%d: %s: %s\nprinted:\n%s", s.file, step.line, step.command, diff, out)
 		}
 	}
+}
+
+// withoutClusters takes out of an environment what says where a cluster is.
+func withoutClusters(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool {
+		for _, prefix := range []string{"KVD_", "ETCDCTL_", "XDG_CONFIG_HOME="} {
+			if strings.HasPrefix(v, prefix) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// clusterForDocs starts the cluster of a session and returns its endpoints.
+func clusterForDocs(t *testing.T, kvd, kind string) string {
+	t.Helper()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{
+		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
+	}})
+	if kind == "console nospace" {
+		fillForDocs(t, c)
+	}
+	return strings.Join(c.Endpoints(), ",")
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
@@ -144,8 +166,8 @@ func sessionOf(all *[]session, file, kind string) int {
 	return len(*all) - 1
 }
 
-// docDiff compares what a document shows with what was printed; a last word of
-// the document's that is empty lines does not count.
+// docDiff compares what a document shows with what was printed; empty lines at
+// the end of a block do not count.
 func docDiff(want, got []string) string {
 	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" {
 		want = want[:len(want)-1]
