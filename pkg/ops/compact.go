@@ -198,7 +198,7 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	if err := quorum.Compact(ctx, rev, c.opts.Physical); err != nil {
+	if err := c.twice(ctx, quorum, rev); err != nil {
 		if fault.CauseOf(err) == cluster.CauseCompacted {
 			return plan.Skip("compacted this far already")
 		}
@@ -215,6 +215,21 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	r.BeforeBytes, r.AfterBytes = plan.Bytes(largestInUse(before)), plan.Bytes(largestInUse(after))
 	r.Reason = "bytes in use inside the file of the fullest member; the file itself shrinks only with defrag"
 	return nil
+}
+
+// twice compacts to the revision before rev and then to rev. The pages that a
+// commit of bbolt frees are counted as free only at the next commit, and a
+// member that takes no writes, as under NOSPACE, makes none: it would report its
+// old bytes in use for ever. The second compaction is that next commit, on every
+// member.
+func (c *compaction) twice(ctx context.Context, quorum *cluster.QuorumClient, rev int64) error {
+	if c.opts.Physical && c.guard(ctx, rev-1) == nil {
+		err := quorum.Compact(ctx, rev-1, true)
+		if err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
+			return err
+		}
+	}
+	return quorum.Compact(ctx, rev, c.opts.Physical)
 }
 
 func alreadyCompacted(t target, f compactFacts) plan.Step {

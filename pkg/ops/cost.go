@@ -28,4 +28,4 @@ func fits(s *cluster.Status, charge int64) bool {
 
 // binary writes a size in binary units, precise enough that a file just above
 // its quota does not look equal to it.
-func binary(n int64) string { return humanize.IBytesN(uint64(max(n, 0)), 2) }
+func binary(n int64) string { return humanize.IBytesN(uint64(max(n, 0)), 4) }

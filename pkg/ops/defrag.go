@@ -46,6 +46,7 @@ type defragmentation struct {
 	hooks defragHooks
 	local func(m cluster.Member) (defragDisk, bool) // the disk under a member, if it can be seen from here
 
+	late bool            // members are judged when their turn comes, see planDefragLate
 	todo map[uint64]bool // members that have yet to be defragmented
 	last time.Time       // when the last step that disturbed the cluster ended
 	dist uint64          // the member that it disturbed
@@ -57,6 +58,10 @@ type defragmentation struct {
 // plan as skipped. Before every step the guard takes a fresh look (see
 // defrag_guard.go). A wrong rule, member or command is an error of kind Usage.
 func PlanDefrag(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink) (*plan.Plan, error) {
+	return planDefragAs(ctx, client, view, o, sink, false)
+}
+
+func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink, late bool) (*plan.Plan, error) {
 	urls, err := metrics.ParseOverrides(o.MetricsURLs)
 	if err != nil {
 		return nil, err
@@ -64,11 +69,11 @@ func PlanDefrag(ctx context.Context, client *cluster.Client, view cluster.View, 
 	if err := checkOverrides(urls, view); err != nil {
 		return nil, err
 	}
-	return planDefrag(ctx, &liveCluster{client: client, urls: urls, http: client.HTTPClient()}, view, o, sink)
+	return planDefrag(ctx, &liveCluster{client: client, urls: urls, http: client.HTTPClient()}, view, o, sink, late)
 }
 
-func planDefrag(ctx context.Context, c defragCluster, view cluster.View, o DefragOptions, sink progress.Sink) (*plan.Plan, error) {
-	d := &defragmentation{c: c, opts: o, sink: sink, todo: map[uint64]bool{}}
+func planDefrag(ctx context.Context, c defragCluster, view cluster.View, o DefragOptions, sink progress.Sink, late bool) (*plan.Plan, error) {
+	d := &defragmentation{c: c, opts: o, sink: sink, late: late, todo: map[uint64]bool{}}
 	d.local = d.diskOf
 	var err error
 	if d.rule, err = CompileDefragRule(o.If); err != nil {
@@ -84,6 +89,9 @@ func planDefrag(ctx context.Context, c defragCluster, view cluster.View, o Defra
 	p := &plan.Plan{Op: "defrag", GoOn: d.goOn}
 	for _, m := range DefragOrder(view, selected) {
 		skipped, err := d.judge(view, m)
+		if late && !m.Learner {
+			skipped, err = "", nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ func (d *defragmentation) moveStep(m cluster.Member, later bool) plan.Step {
 		if view.Leader != m.ID {
 			return plan.Skip("is not the leader any more")
 		}
-		return nil
+		return d.judgeLate(view, m.ID)
 	}
 	s.Do = func(ctx context.Context, r *plan.StepResult) error {
 		old, _ := view.MemberByID(m.ID)

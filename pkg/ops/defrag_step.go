@@ -16,12 +16,17 @@ import (
 // memberStep defragments one member.
 func (d *defragmentation) memberStep(m cluster.Member, later bool) plan.Step {
 	s := plan.Step{StepResult: predicted(m, plan.Planned, "")}
-	if m.Status != nil {
+	if d.late {
+		s.StepResult = predictedLate(m)
+	} else if m.Status != nil {
 		s.Reason = fmt.Sprintf("predicted gain %s, %.0f %% of the file", binary(gainOf(m.Status)), percent(gainOf(m.Status), m.Status.DBSize))
 	}
 	var view cluster.View
 	s.Guard = func(ctx context.Context) (err error) {
 		if view, err = d.guard(ctx, m); err != nil {
+			return err
+		}
+		if err := d.judgeLate(view, m.ID); err != nil {
 			return err
 		}
 		return d.roomForCopy(view, m)

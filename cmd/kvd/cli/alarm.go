@@ -17,7 +17,7 @@ import (
 // newAlarmCmd groups what concerns alarms.
 func newAlarmCmd(app *App) *cobra.Command {
 	return newGroupCmd("alarm", "List, disarm and recover from alarms",
-		newAlarmListCmd(app, runAlarmList), newAlarmDisarmCmd(app, runAlarmDisarm))
+		newAlarmListCmd(app, runAlarmList), newAlarmDisarmCmd(app, runAlarmDisarm), newAlarmRecoverCmd(app, runAlarmRecover))
 }
 
 // alarmListOptions are the flags of kvd alarm list.

@@ -86,7 +86,7 @@ func reportColumns() render.Columns[plan.StepResult] {
 		{Header: "before", Right: true, Value: func(s plan.StepResult) string { return bytesOrDash(s.BeforeBytes) }},
 		{Header: "after", Right: true, Value: func(s plan.StepResult) string { return bytesOrDash(s.AfterBytes) }},
 		{Header: "took", Right: true, Value: func(s plan.StepResult) string { return seconds(s.TookSeconds) }},
-		{Header: "reason", Value: func(s plan.StepResult) string { return s.Reason }},
+		{Header: "reason", Wrap: 60, Value: func(s plan.StepResult) string { return s.Reason }},
 	}
 }
 
@@ -100,9 +100,9 @@ func bytesOrDash(n *int64) string {
 // sizeText shows a size as etcd's own tools do, in binary units.
 func sizeText(n int64) string {
 	if n < 0 {
-		return "-" + humanize.IBytesN(uint64(-n), 1)
+		return "-" + humanize.IBytesN(uint64(-n), 3)
 	}
-	return humanize.IBytesN(uint64(n), 1)
+	return humanize.IBytesN(uint64(n), 3)
 }
 
 func seconds(s float64) string {

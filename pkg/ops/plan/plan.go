@@ -188,9 +188,7 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 
 func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
 	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: "started"})
-	began := time.Now()
 	err := s.guarded(ctx, res)
-	res.TookSeconds = time.Since(began).Seconds()
 	var sk skip
 	switch {
 	case err == nil:
@@ -213,6 +211,9 @@ func (s *Step) guarded(ctx context.Context, res *StepResult) error {
 			return err
 		}
 	}
+	// Waiting for a guard is not part of what the step took.
+	began := time.Now()
+	defer func() { res.TookSeconds = time.Since(began).Seconds() }()
 	return s.Do(ctx, res)
 }
 

@@ -15,6 +15,7 @@ type Column[T any] struct {
 	Header string
 	Value  func(T) string
 	Right  bool // numbers stand to the right
+	Wrap   int  // break longer cells into lines of this many characters; 0: never
 }
 
 // Columns is a table's shape.
@@ -24,7 +25,11 @@ type Columns[T any] []Column[T]
 func (c Columns[T]) Write(w io.Writer, rows []T) error {
 	header := make([]string, len(c))
 	align := make([]tw.Align, len(c))
+	wrap := tw.NewMapper[int, int]()
 	for i, col := range c {
+		if col.Wrap > 0 {
+			wrap.Set(i, col.Wrap)
+		}
 		header[i], align[i] = strings.ToUpper(col.Header), tw.AlignLeft
 		if col.Right {
 			align[i] = tw.AlignRight
@@ -40,9 +45,10 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 				Padding:    tw.CellPadding{Global: gap()},
 			},
 			Row: tw.CellConfig{
-				Alignment:  tw.CellAlignment{PerColumn: align},
-				Formatting: tw.CellFormatting{AutoWrap: tw.WrapNone},
-				Padding:    tw.CellPadding{Global: gap()},
+				Alignment:    tw.CellAlignment{PerColumn: align},
+				Formatting:   tw.CellFormatting{AutoWrap: tw.WrapNormal},
+				ColMaxWidths: tw.CellWidth{PerColumn: wrap},
+				Padding:      tw.CellPadding{Global: gap()},
 			},
 		}),
 	)

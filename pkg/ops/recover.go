@@ -1,0 +1,301 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// RecoverOptions says how to get a cluster out of NOSPACE.
+type RecoverOptions struct {
+	TargetUsage   float64 // each member's file over its own quota, at most, before the alarm is disarmed
+	KeepRevisions int64   // margin of the compaction; < 0: kvd chooses
+	Compact       CompactOptions
+	Defrag        DefragOptions
+}
+
+// DefaultRecoverOptions returns what `kvd alarm recover` does when told nothing.
+func DefaultRecoverOptions() RecoverOptions {
+	o := RecoverOptions{TargetUsage: 0.9, KeepRevisions: -1, Compact: DefaultCompactOptions(), Defrag: DefaultDefragOptions()}
+	// Nobody writes while the alarm is raised, so that there is little to catch
+	// up with between two members, and every second counts.
+	o.Defrag.Settle = time.Second
+	return o
+}
+
+// recovery is one rescue being planned or run.
+type recovery struct {
+	client   *cluster.Client
+	opts     RecoverOptions
+	recorded cluster.View // the view the plan was made from
+	sink     progress.Sink
+	compact  *compaction
+}
+
+// PlanRecover plans the whole way from NOSPACE back to writable: compact with a
+// margin, compact closer where the margin itself is too much, defragment what
+// gains, check every member against its own quota, disarm, and prove it.
+//
+// Every step looks anew at what is needed, so that a run that was interrupted
+// anywhere is finished by the next one.
+func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View, o RecoverOptions, sink progress.Sink) (*plan.Plan, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	r := &recovery{client: client, opts: o, recorded: view, sink: sink,
+		compact: &compaction{client: client, opts: o.Compact, sink: sink}}
+	if err := r.refuse(view); err != nil {
+		return nil, err
+	}
+	p := &plan.Plan{Op: "alarm recover", Notes: r.whatIsWrong(view)}
+	if len(nospace(view)) > 0 || len(r.above(view)) > 0 {
+		steps, notes, err := r.shrinkSteps(ctx, view)
+		if err != nil {
+			return nil, err
+		}
+		p.Steps, p.Notes = append(p.Steps, steps...), append(p.Notes, notes...)
+	}
+	for _, a := range nospace(view) {
+		p.Steps = append(p.Steps, disarmStep(client, a, disarmGuard(client, view, a, DefaultDisarmOptions())))
+	}
+	for _, m := range view.Voters() {
+		if m.Status != nil {
+			p.Steps = append(p.Steps, r.proveStep(m))
+		}
+	}
+	for i := range p.Steps {
+		p.Steps[i].AfterEarlier = i > 0
+	}
+	return p, nil
+}
+
+func (o RecoverOptions) check() error {
+	if o.TargetUsage <= 0 || o.TargetUsage >= 1 {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
+			Msg: fmt.Sprintf("--target-usage %g: want a ratio between 0 and 1, for example 0.9", o.TargetUsage)}
+	}
+	return nil
+}
+
+// refuse names what makes a rescue impossible from the start.
+func (r *recovery) refuse(view cluster.View) error {
+	if view.HasAlarm(cluster.AlarmCorrupt) {
+		return &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCorrupt, Op: "alarm recover",
+			Msg: "a CORRUPT alarm is raised: members hold different data, and etcd refuses compactions",
+			Hint: "take a snapshot of a member of the majority, remove the corrupt member and add it again with an empty " +
+				"data dir, disarm CORRUPT, then run this again"}
+	}
+	if err := canCommit(view, "alarm recover"); err != nil {
+		return err
+	}
+	for _, m := range view.Answered() {
+		if m.Status.EffectiveQuota() == cluster.QuotaUnknown {
+			return &fault.Error{Kind: fault.Usage, Cause: "quota_unknown", Op: "alarm recover", Subject: m.Label(),
+				Msg:  fmt.Sprintf("etcd %s does not tell its quota (servers do since 3.6)", m.Status.Version),
+				Hint: "give the server's --quota-backend-bytes with --quota"}
+		}
+	}
+	return nil
+}
+
+// whatIsWrong puts the state the plan starts from into words.
+func (r *recovery) whatIsWrong(view cluster.View) []string {
+	var out []string
+	for _, a := range nospace(view) {
+		out = append(out, fmt.Sprintf("NOSPACE raised by %s", alarmOwner(a)))
+	}
+	for _, m := range view.Answered() {
+		out = append(out, sizeNote(m))
+	}
+	if n := quotasDiffer(view); n != "" {
+		out = append(out, n)
+	}
+	if len(nospace(view)) == 0 && len(r.above(view)) == 0 {
+		out = append(out, fmt.Sprintf("no NOSPACE alarm, and every member is below %.0f %% of its quota: all that is left to do is to prove it",
+			100*r.opts.TargetUsage))
+	}
+	return out
+}
+
+func sizeNote(m cluster.Member) string {
+	q := m.Status.EffectiveQuota()
+	if q <= 0 {
+		return fmt.Sprintf("%s: file %s, in use %s, no quota", m.Label(), binary(m.Status.DBSize), binary(m.Status.DBInUse))
+	}
+	return fmt.Sprintf("%s: file %s of quota %s (%.0f %%), in use %s", m.Label(), binary(m.Status.DBSize), binary(q),
+		100*float64(m.Status.DBSize)/float64(q), binary(m.Status.DBInUse))
+}
+
+// quotasDiffer says so where one member's quota caps the others.
+func quotasDiffer(view cluster.View) string {
+	smallest, largest := cluster.Member{}, cluster.Member{}
+	for _, m := range view.Answered() {
+		q := m.Status.EffectiveQuota()
+		if q <= 0 {
+			continue
+		}
+		if smallest.Status == nil || q < smallest.Status.EffectiveQuota() {
+			smallest = m
+		}
+		if largest.Status == nil || q > largest.Status.EffectiveQuota() {
+			largest = m
+		}
+	}
+	if smallest.Status == nil || smallest.Status.EffectiveQuota() == largest.Status.EffectiveQuota() {
+		return ""
+	}
+	return fmt.Sprintf("quotas differ: %s has %s, %s has %s; the smallest counts for the whole cluster. "+
+		"Align --quota-backend-bytes and restart that member", smallest.Label(), binary(smallest.Status.EffectiveQuota()),
+		largest.Label(), binary(largest.Status.EffectiveQuota()))
+}
+
+// above lists the members whose file is above the target share of their quota.
+func (r *recovery) above(view cluster.View) []cluster.Member {
+	var out []cluster.Member
+	for _, m := range view.Answered() {
+		if q := m.Status.EffectiveQuota(); q > 0 && float64(m.Status.DBSize) >= r.opts.TargetUsage*float64(q) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// inUseAbove lists the members that would stay above the target even after a
+// defragmentation: what is in use alone is too much.
+func (r *recovery) inUseAbove(view cluster.View) []cluster.Member {
+	var out []cluster.Member
+	for _, m := range view.Answered() {
+		if q := m.Status.EffectiveQuota(); q > 0 && float64(m.Status.DBInUse) >= r.opts.TargetUsage*float64(q) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// view takes a fresh picture with the quotas the user stated.
+func (r *recovery) view(ctx context.Context) (cluster.View, error) {
+	v, err := r.client.View(ctx)
+	return assumeLike(v, r.recorded), err
+}
+
+// checkStep stops the rescue before the disarm where a member is still too full.
+func (r *recovery) checkStep() plan.Step {
+	return plan.Step{
+		StepResult: plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("check that all are below %.0f %% of quota", 100*r.opts.TargetUsage)},
+		Do: func(ctx context.Context, res *plan.StepResult) error {
+			view, err := r.view(ctx)
+			if err != nil {
+				return err
+			}
+			full := r.above(view)
+			if len(full) > 0 {
+				return r.tooFull(ctx, view, full)
+			}
+			var said []string
+			for _, m := range view.Answered() {
+				said = append(said, sizeNote(m))
+			}
+			res.Reason = strings.Join(said, "; ")
+			return nil
+		},
+	}
+}
+
+// tooFull explains why nothing more can be won by compacting and defragmenting,
+// and what can be done.
+func (r *recovery) tooFull(ctx context.Context, view cluster.View, full []cluster.Member) error {
+	var said []string
+	for _, m := range full {
+		said = append(said, sizeNote(m))
+	}
+	hint := "delete keys (a delete works under NOSPACE) or raise --quota-backend-bytes (8 GiB is the suggested maximum), then run this again"
+	if n := quotasDiffer(view); n != "" {
+		hint = n + "; or " + hint
+	}
+	msg := "what is in use is live data: " + strings.Join(said, "; ")
+	if biggest := r.biggest(ctx, view); biggest != "" {
+		msg += "; most of it is " + biggest
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: "live_data", Op: "alarm recover", Msg: msg + "; the alarm is left as it is", Hint: hint}
+}
+
+// proveTTL is the life of the lease of the proof, in seconds, in case it cannot
+// be revoked.
+const proveTTL = 10
+
+// proveStep proves that a member takes writes that cost: a lease is granted
+// through it, charged against its quota as a put is, and revoked. Nothing is left
+// in the key space.
+func (r *recovery) proveStep(m cluster.Member) plan.Step {
+	return plan.Step{
+		StepResult: plan.StepResult{Subject: m.Label(), Action: "prove: grant a lease, revoke it"},
+		Do: func(ctx context.Context, res *plan.StepResult) error {
+			began := time.Now()
+			if err := r.prove(ctx, m); err != nil {
+				return err
+			}
+			took := time.Since(began)
+			mc, err := r.client.Member(m.ID)
+			if err != nil {
+				return err
+			}
+			s, err := mc.Status(ctx)
+			if err != nil {
+				return err
+			}
+			s.Quota, s.QuotaAssumed = quotaLike(m.Status, s)
+			res.Reason = fmt.Sprintf("taken in %s; headroom %s", took.Round(time.Millisecond), headroom(&s))
+			return nil
+		},
+	}
+}
+
+func (r *recovery) prove(ctx context.Context, m cluster.Member) error {
+	mc, err := r.client.Member(m.ID)
+	if err != nil {
+		return err
+	}
+	if err := mc.Connect(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.client.Config().CommandTimeout)
+	defer cancel()
+	lease, err := mc.Etcd().Grant(ctx, proveTTL)
+	if err != nil {
+		return mc.Explain(ctx, "alarm recover", err)
+	}
+	_, err = mc.Etcd().Revoke(ctx, lease.ID)
+	return mc.Explain(ctx, "alarm recover", err)
+}
+
+// quotaLike carries over a quota that the user stated.
+func quotaLike(recorded *cluster.Status, s cluster.Status) (int64, bool) {
+	if s.QuotaKnown || !recorded.QuotaAssumed {
+		return s.Quota, s.QuotaAssumed
+	}
+	return recorded.Quota, true
+}
+
+func headroom(s *cluster.Status) string {
+	q := s.EffectiveQuota()
+	if q <= 0 {
+		return "unbounded (no quota)"
+	}
+	return fmt.Sprintf("%s of %s", binary(q-s.DBSize), binary(q))
+}
+
+func nospace(view cluster.View) []cluster.Alarm {
+	var out []cluster.Alarm
+	for _, a := range view.Alarms {
+		if a.Type == cluster.AlarmNoSpace {
+			out = append(out, a)
+		}
+	}
+	return out
+}

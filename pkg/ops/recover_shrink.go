@@ -1,0 +1,133 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/plan"
+)
+
+// marginShare is how much of the smallest quota the revisions that a rescue
+// leaves in place may take up, at most. At the default quota of 2 GiB that is
+// 32 MiB, enough for 1000 revisions of 32 KiB.
+const marginShare = 1.0 / 64
+
+// shrinkSteps plans what makes the files smaller, and the check that it did.
+func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.Step, []string, error) {
+	facts, err := r.compact.look(ctx, view)
+	if err != nil {
+		return nil, nil, err
+	}
+	margin, why := r.opts.KeepRevisions, "as told"
+	if margin < 0 {
+		if margin, why, err = r.margin(ctx, view, facts); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := target{Rev: max(facts.Head-margin, 0), Why: fmt.Sprintf("head %d less %d revisions (%s)", facts.Head, margin, why)}
+	if t, err = r.compact.avoidRecreated(ctx, t, facts); err != nil {
+		return nil, nil, err
+	}
+	var steps []plan.Step
+	if t.Rev <= facts.Oldest {
+		steps = append(steps, alreadyCompacted(t, facts))
+	} else {
+		for _, rev := range stepsTo(facts.Oldest, t.Rev, r.opts.Compact.Step) {
+			steps = append(steps, r.compact.step(rev, len(steps) > 0))
+		}
+	}
+	for _, closer := range []int64{margin / 10, 0} {
+		if closer < margin {
+			steps = append(steps, r.closerStep(closer))
+		}
+		margin = closer
+	}
+	defrag, err := planDefragLate(ctx, r.client, view, r.opts.Defrag, r.sink)
+	if err != nil {
+		return nil, nil, err
+	}
+	steps = append(steps, defrag.Steps...)
+	return append(steps, r.checkStep()), notes(t, facts), nil
+}
+
+// margin chooses how many revisions to leave in place: minMargin, or fewer
+// where those would take up too much of the smallest quota. The size of a
+// revision is estimated from above: all that is in use, over the number of
+// records there are at least.
+func (r *recovery) margin(ctx context.Context, view cluster.View, f compactFacts) (int64, string, error) {
+	quota := view.EffectiveQuota()
+	if quota <= 0 {
+		return minMargin, "no quota is known", nil
+	}
+	quorum, err := r.client.Quorum(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	count, err := quorum.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly(), clientv3.WithSerializable())
+	if err != nil {
+		return 0, "", err
+	}
+	records := max(count.Count, f.Head-f.Oldest, 1)
+	perRevision := max(largestInUse(view)/records, 1)
+	allowed := int64(marginShare*float64(quota)) / perRevision
+	if allowed >= minMargin {
+		return minMargin, "room for paged lists and for watches that reconnect", nil
+	}
+	return allowed, fmt.Sprintf("fewer than the usual %d, since a revision takes about %s and the quota is %s",
+		minMargin, binary(perRevision), binary(quota)), nil
+}
+
+// closerStep compacts further where, after the steps before it, what is in use
+// alone is still above the target on some member.
+func (r *recovery) closerStep(margin int64) plan.Step {
+	action := fmt.Sprintf("compact closer, to head less %d, if needed", margin)
+	return plan.Step{
+		StepResult: plan.StepResult{Subject: "cluster", Action: action},
+		Do: func(ctx context.Context, res *plan.StepResult) error {
+			view, err := r.view(ctx)
+			if err != nil {
+				return err
+			}
+			if len(r.inUseAbove(view)) == 0 {
+				return plan.Skip("not needed: what is in use is below the target on every member")
+			}
+			facts, err := r.compact.look(ctx, view)
+			if err != nil {
+				return err
+			}
+			t := target{Rev: max(facts.Head-margin, 0)}
+			if t, err = r.compact.avoidRecreated(ctx, t, facts); err != nil {
+				return err
+			}
+			if t.Rev <= facts.Oldest {
+				return plan.Skip(fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", facts.Oldest, facts.Head))
+			}
+			err = r.compact.compactTo(ctx, t.Rev, res)
+			res.Reason = fmt.Sprintf("to revision %d: the margin itself kept a member above the target; %s", t.Rev, res.Reason)
+			return err
+		},
+	}
+}
+
+// biggestShown is how many prefixes the rescue names.
+const biggestShown = 3
+
+// biggest names the prefixes that hold most of the live data, by a sample. It is
+// for advice only, so that what cannot be read is left out.
+func (r *recovery) biggest(ctx context.Context, view cluster.View) string {
+	usage, _, err := lookAt(ctx, r.client, view, keyspace.DefaultLookOptions(), r.sink)
+	if err != nil {
+		return ""
+	}
+	var said []string
+	for _, g := range usage.Groups[:min(biggestShown, len(usage.Groups))] {
+		said = append(said, fmt.Sprintf("%q: %d keys, %s, %.0f %% of the live bytes",
+			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share))
+	}
+	return strings.Join(said, "; ")
+}
