@@ -40,6 +40,7 @@ type compaction struct {
 	client *cluster.Client
 	opts   CompactOptions
 	sink   progress.Sink
+	ran    bool // every member has freed its pages since a physical compaction, and counted them
 }
 
 // PlanCompact looks at the cluster and plans a compaction. Nothing is sent that
@@ -212,6 +213,7 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	if err != nil {
 		return err
 	}
+	c.ran = true
 	r.BeforeBytes, r.AfterBytes = plan.Bytes(largestInUse(before)), plan.Bytes(largestInUse(after))
 	r.Reason = "bytes in use inside the file of the fullest member; the file itself shrinks only with defrag"
 	return nil

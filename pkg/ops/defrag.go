@@ -29,6 +29,8 @@ type DefragOptions struct {
 	DataDir         string        // of the member on this machine, where it can't be found by itself
 	SkipDiskCheck   bool          // do not look for room for the copy
 	MetricsURLs     []string      // NAME=URL, for members that serve /metrics elsewhere than their client URL
+
+	fresh func() bool // says whether what members report as in use can be trusted although they take no writes
 }
 
 // DefaultDefragOptions returns what `kvd defrag` does when told nothing.
@@ -141,11 +143,13 @@ func (d *defragmentation) minGain(view cluster.View, s *cluster.Status) int64 {
 	switch {
 	case d.opts.MinGain >= 0:
 		return d.opts.MinGain
-	case d.rule != nil, known && usage >= fullRatio && view.HasAlarm(cluster.AlarmNoSpace):
+	case d.rule != nil, known && usage >= fullRatio && view.HasAlarm(cluster.AlarmNoSpace) && !d.sizesFresh():
 		return 0
 	}
 	return max(1<<20, s.DBSize/100)
 }
+
+func (d *defragmentation) sizesFresh() bool { return d.opts.fresh != nil && d.opts.fresh() }
 
 // predicted is a member's line in the plan.
 func predicted(m cluster.Member, state plan.State, reason string) plan.StepResult {

@@ -187,6 +187,17 @@ func (p *place) head(t *testing.T) int64 {
 	return r.Header.Revision
 }
 
+// count returns how many keys have a prefix. A put that etcd refused for want of
+// space may have been applied all the same, so that counting answers is not enough.
+func (p *place) count(t *testing.T, prefix string) int {
+	t.Helper()
+	r, err := p.Client.Get(servertest.Context(t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(r.Count)
+}
+
 func (p *place) defragAll(t *testing.T) {
 	t.Helper()
 	for _, ep := range p.Endpoints() {
