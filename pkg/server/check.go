@@ -33,6 +33,15 @@ func checkBeforeLogging(cfg *embed.Config) error {
 			return usage("url", l.flag, "no URL given", "for example http://127.0.0.1:2379")
 		}
 	}
+	switch {
+	case cfg.CorruptCheckTime < 0:
+		return usage("invalid", "--corrupt-check-time", "negative", "a duration such as 1h, or 0 for no checks")
+	case cfg.MaxRequestBytes == 0:
+		return usage("invalid", "--max-request-bytes", "no request would fit, so the member could not even join",
+			fmt.Sprintf("etcd's default is %d", int(embed.DefaultMaxRequestBytes)))
+	case cfg.MaxLearners < 0:
+		return usage("invalid", "--max-learners", "negative", "0 or more")
+	}
 	// A config file can null these, and etcd prints them without looking.
 	if cfg.DiscoveryCfg.Secure == nil {
 		cfg.DiscoveryCfg.Secure = &clientv3.SecureConfig{InsecureTransport: true}

@@ -127,7 +127,7 @@ func (s *Server) watchFailure(trap *fatalTrap) {
 			s.failed <- explainStart(s.cfg, err)
 			return
 		case err, ok := <-errc:
-			if ok && err != nil {
+			if ok && err != nil && err.Error() != stoppingBeforeReady {
 				s.failed <- explainStart(s.cfg, fmt.Errorf("listener failed: %w", err))
 				return
 			}
@@ -137,6 +137,10 @@ func (s *Server) watchFailure(trap *fatalTrap) {
 		}
 	}
 }
+
+// stoppingBeforeReady is what embed's listeners say when the server stops before
+// it has joined (etcd 3.7.3, embed/serve.go): a consequence, not a failure.
+const stoppingBeforeReady = "server is stopping"
 
 // Ready is closed when the member has joined its cluster and serves requests.
 // Without a quorum that does not happen.
@@ -170,6 +174,15 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) close() {
 	defer close(s.closed)
+	select {
+	case <-s.ready:
+	default:
+		// A server that has not joined has not begun to serve clients, and embed's
+		// Close would wait for that for ever. Stopping the member first ends the wait.
+		s.etcd.Server.HardStop()
+		s.etcd.Close()
+		return
+	}
 	// embed's Close hands over leadership as well, but only after the clients'
 	// connections have been drained, which takes seconds where watches are open.
 	// First is better: the cluster has its new leader at once, whatever becomes

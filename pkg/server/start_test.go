@@ -3,8 +3,6 @@ package server_test
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +86,14 @@ func badStarts() []badStart {
 				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:2,m1="+c.PeerURL(0),
 				"--initial-advertise-peer-urls", "http://127.0.0.1:2", "--initial-cluster-state", "existing")
 		}, 2, "added first"},
+		{"initial cluster without a URL", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--initial-cluster", "a")
+		}, 2, "NAME=URL"},
+		{"auth token", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--auth-token", "jwt,nothing")
+		}, 2, "--auth-token is"},
 		{"data directory is a file", func(t *testing.T, _ *servertest.Cluster) []string {
 			file := filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -158,40 +164,47 @@ func TestBadStart(t *testing.T) {
 	}
 }
 
-// SIGTERM before the server has joined its cluster ends it at once, with 0.
+// SIGTERM of a server that has not joined its cluster ends it at once, with 0:
+// while it starts, and while it waits for a quorum that is not there.
 func TestStopWithoutQuorum(t *testing.T) {
-	c := servertest.New(t, servertest.Options{Options: local.Options{Members: 3}})
-	if err := c.Launch(0); err != nil {
-		t.Fatal(err)
-	}
-	waitListening(t, c.Endpoint(0))
-	begin := time.Now()
-	if err := c.StopMember(t.Context(), 0); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("stopping took %s", took)
-	}
-	if code, ok := c.ExitCode(0); !ok || code != 0 {
-		t.Errorf("exit code %d (%v), want 0", code, ok)
+	for _, tc := range []struct{ name, after string }{
+		{"while it starts", "starting an etcd server"},
+		{"while it waits for a quorum", "now serving peer/client/metrics"},
+		{"while it looks for a leader", "became pre-candidate"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := servertest.New(t, servertest.Options{Options: local.Options{Members: 3}})
+			if err := c.Launch(0); err != nil {
+				t.Fatal(err)
+			}
+			waitLogged(t, c.LogPath(0), tc.after)
+			begin := time.Now()
+			if err := c.StopMember(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("stopping took %s", took)
+			}
+			if code, ok := c.ExitCode(0); !ok || code != 0 {
+				t.Errorf("exit code %d (%v), want 0", code, ok)
+			}
+		})
 	}
 }
 
-func waitListening(t *testing.T, endpoint string) {
+func waitLogged(t *testing.T, path, text string) {
 	t.Helper()
 	ctx := servertest.Context(t, 30*time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	addr := strings.TrimPrefix(endpoint, "http://")
 	for {
-		if conn, err := net.Dial("tcp", addr); err == nil {
-			conn.Close()
+		if raw, err := os.ReadFile(path); err == nil && bytes.Contains(raw, []byte(text)) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatal(fmt.Errorf("nobody listens on %s", addr))
+			t.Fatalf("%s never said %q", path, text)
 		}
 	}
 }
