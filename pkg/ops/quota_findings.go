@@ -24,6 +24,8 @@ const (
 	FindQuotaDisabled = "quota_disabled"
 	FindQuotaUnknown  = "quota_unknown"
 	FindNoSpace       = "nospace"
+	FindNoSpaceRules  = "nospace_rules" // what works while it is raised
+	FindNoSpaceProbe  = "nospace_probe" // what a probe sees
 	FindCorrupt       = "corrupt"
 	FindNearlyFull    = "nearly_full"
 	FindNestedPuts    = "nested_puts_bypass_quota"
@@ -46,7 +48,7 @@ const (
 
 // quotaFindings lists what there is to say, the causes first.
 func quotaFindings(v cluster.View, r QuotaReport, o QuotaOptions) []Finding {
-	out := append([]Finding{}, slices.Concat(alarmFindings(v), quotaSettings(v), nestedPuts(v))...) // never null in JSON
+	out := append([]Finding{}, slices.Concat(alarmFindings(v), nospaceFindings(v), quotaSettings(v), nestedPuts(v))...) // never null in JSON
 	full := v.HasAlarm(cluster.AlarmNoSpace)
 	for _, m := range v.Answered() {
 		u, ok := m.Status.UsageRatio()
@@ -67,7 +69,7 @@ func alarmFindings(v cluster.View) []Finding {
 	var out []Finding
 	for _, a := range v.Alarms {
 		f := Finding{Cause: FindNoSpace, Member: a.MemberName, Message: fmt.Sprintf(
-			"NOSPACE is raised by %s: the cluster refuses every write that costs space; reads, deletes, compaction and defrag work", alarmOwner(a)),
+			"NOSPACE is raised by %s: the cluster refuses every write that costs space", alarmOwner(a)),
 			Hint: "kvd alarm recover"}
 		if a.Type == cluster.AlarmCorrupt {
 			f = Finding{Cause: FindCorrupt, Member: a.MemberName, Message: fmt.Sprintf("CORRUPT is raised by %s: the cluster refuses writes", alarmOwner(a)),
