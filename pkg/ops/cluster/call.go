@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"kvd/pkg/ops/fault"
 )
 
 // unbounded as a timeout of call means that only the caller's context ends it.
@@ -17,7 +19,7 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if err := c.ready(ctx, op, p); err != nil {
 		return err
 	}
-	if err := c.login(ctx, op, p, ""); err != nil {
+	if err := c.login(ctx, op, p, "", timeout); err != nil {
 		return err
 	}
 	run := func() error {
@@ -30,7 +32,7 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if c.auth.wanted() && staleToken(err) {
 		// Tokens expire, and a member that lags may not know a new one yet.
 		// Asking this very member makes one that it knows.
-		if lerr := c.login(ctx, op, p, used); lerr != nil {
+		if lerr := c.login(ctx, op, p, used, timeout); lerr != nil {
 			return lerr
 		}
 		err = run()
@@ -52,23 +54,39 @@ func staleToken(err error) bool {
 }
 
 // login gets a token from this endpoint unless there is one other than stale.
-func (c *Client) login(ctx context.Context, op string, p *pinned, stale string) error {
+// Of several requests that want one at the same time, one asks and all take what
+// it gets, also its failure: logging in is a proposal, and without a quorum each
+// would wait in vain for the whole time.
+func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, timeout time.Duration) error {
 	if !c.auth.wanted() {
 		return nil
 	}
+	came := time.Now()
 	c.auth.login.Lock()
 	defer c.auth.login.Unlock()
-	if tok := c.auth.get(); c.auth.done && tok != stale {
+	if c.auth.done && c.auth.get() != stale {
 		return nil
 	}
-	rctx, cancel := context.WithTimeout(ctx, c.cfg.CommandTimeout)
+	if c.auth.failedAt.After(came) {
+		return c.auth.failure.On(op, p.endpoint)
+	}
+	if timeout <= unbounded {
+		timeout = c.cfg.CommandTimeout
+	}
+	rctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	resp, err := p.etcd.Authenticate(rctx, c.auth.user, c.auth.password)
 	switch {
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled):
 		c.auth.set("")
 	case err != nil:
-		return c.explain(ctx, op, p.endpoint, err)
+		e := Classify(op, p.endpoint, c.explain(ctx, op, p.endpoint, err))
+		if e.Cause == CauseDeadline || e.Cause == CauseRequestTimedOut || e.Cause == CauseNoLeader {
+			e = fill(e, fault.Unavailable, e.Cause, "logging in as "+c.auth.user+" takes a majority of the voters, and there was no answer in time",
+				"bring the voters back; or use a client certificate whose common name is the user's, which needs no login")
+		}
+		c.auth.failure, c.auth.failedAt = e, time.Now()
+		return e
 	default:
 		c.auth.set(resp.Token)
 	}

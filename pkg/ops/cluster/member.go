@@ -85,7 +85,16 @@ func (m *MemberClient) Status(ctx context.Context) (Status, error) {
 	return s, err
 }
 
-func (m *MemberClient) status(ctx context.Context) (Status, header, error) {
+// status asks a second time where the connection turned out to be a dead one,
+// as it does after the member was restarted.
+func (m *MemberClient) status(ctx context.Context) (s Status, h header, err error) {
+	if s, h, err = m.statusOnce(ctx); fault.CauseOf(err) == CauseConnectionLost {
+		s, h, err = m.statusOnce(ctx)
+	}
+	return s, h, err
+}
+
+func (m *MemberClient) statusOnce(ctx context.Context) (Status, header, error) {
 	var s Status
 	var h header
 	err := m.c.call(ctx, "status", m.p, m.c.cfg.MemberTimeout, func(ctx context.Context) error {

@@ -22,22 +22,26 @@ import (
 // them. It belongs to its Client and needs no Close. It is safe for concurrent
 // use.
 type QuorumClient struct {
-	c         *Client
-	etcd      *clientv3.Client
-	endpoints []string
-	need      int // voters that it takes
+	c    *Client
+	etcd *clientv3.Client
+
+	mu        sync.Mutex
+	endpoints []string // where requests may go
+	need      int      // voters that it takes
 }
 
-// Quorum returns the client for the cluster as a whole. It takes a View if there
-// is none yet; if no voter answers, the error has one line per endpoint.
+// Quorum returns the client for the cluster as a whole, the same one each time;
+// its requests go to the voters that answered in the latest View. It takes a View
+// if there is none yet; if no voter answers, the error has one line per endpoint.
 func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 	c.mu.Lock()
 	q, last := c.quorum, c.last
 	c.mu.Unlock()
+	endpoints := votersThatAnswered(last)
 	if q != nil {
+		q.move(endpoints, last.Quorum())
 		return q, nil
 	}
-	endpoints := votersThatAnswered(last)
 	if len(endpoints) == 0 {
 		v, err := c.View(ctx)
 		if err != nil {
@@ -73,6 +77,18 @@ func (c *Client) Quorum(ctx context.Context) (*QuorumClient, error) {
 	return c.quorum, nil
 }
 
+// move sends further requests to these endpoints. If there are none, whoever was
+// there before is as good a guess as any.
+func (q *QuorumClient) move(endpoints []string, need int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(endpoints) == 0 || slices.Equal(q.endpoints, endpoints) {
+		return
+	}
+	q.endpoints, q.need = endpoints, need
+	q.etcd.SetEndpoints(endpoints...)
+}
+
 func votersThatAnswered(v View) []string {
 	var out []string
 	for _, m := range v.Voters() {
@@ -99,7 +115,16 @@ func (q *QuorumClient) close() error {
 }
 
 // Endpoints returns where requests may go.
-func (q *QuorumClient) Endpoints() []string { return q.endpoints }
+func (q *QuorumClient) Endpoints() []string {
+	endpoints, _ := q.state()
+	return endpoints
+}
+
+func (q *QuorumClient) state() (endpoints []string, need int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.endpoints), q.need
+}
 
 // Etcd returns the client behind this one, for requests that have no method
 // here (watches, leases kept alive, a load). Its errors are etcd's: pass them to
@@ -111,7 +136,7 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 	if err == nil {
 		return nil
 	}
-	e := Classify(op, strings.Join(q.endpoints, ","), err)
+	e := Classify(op, strings.Join(q.Endpoints(), ","), err)
 	if !needsProbe(e) || errors.Is(ctx.Err(), context.Canceled) {
 		return e
 	}
@@ -120,9 +145,10 @@ func (q *QuorumClient) Explain(ctx context.Context, op string, err error) error 
 
 // explainSilence looks at every endpoint where a request got nothing back.
 func (q *QuorumClient) explainSilence(ctx context.Context, op string, e *fault.Error) error {
-	found := make([]error, len(q.endpoints))
+	endpoints, need := q.state()
+	found := make([]error, len(endpoints))
 	var wg sync.WaitGroup
-	for i, ep := range q.endpoints {
+	for i, ep := range endpoints {
 		wg.Go(func() {
 			pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.c.cfg.DialTimeout/2)
 			defer cancel()
@@ -133,14 +159,14 @@ func (q *QuorumClient) explainSilence(ctx context.Context, op string, e *fault.E
 	}
 	wg.Wait()
 	found = slices.DeleteFunc(found, func(err error) bool { return err == nil })
-	switch answering := len(q.endpoints) - len(found); {
+	switch answering := len(endpoints) - len(found); {
 	case len(found) == 0:
 		return e
 	case answering == 0:
 		return errors.Join(found...)
-	case answering < q.need:
+	case answering < need:
 		lost := fill(e.On(op, ""), fault.Unavailable, CauseNoQuorum,
-			fmt.Sprintf("the quorum is lost: %d voters answer, and it takes %d", answering, q.need),
+			fmt.Sprintf("the quorum is lost: %d voters answer, and it takes %d", answering, need),
 			"bring members back until a majority is up: "+strings.ReplaceAll(errors.Join(found...).Error(), "\n", "; "))
 		return lost
 	}

@@ -3,8 +3,11 @@ package cluster
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"kvd/pkg/ops/fault"
 )
 
 // tokenSource holds one authentication token for all members. A token is made
@@ -14,8 +17,11 @@ import (
 type tokenSource struct {
 	user, password string
 
-	login sync.Mutex // held while a token is asked for
-	done  bool       // under login: the server was asked; an empty token then means that it wants none
+	login    sync.Mutex   // held while a token is asked for; guards the next three
+	done     bool         // the server was asked; an empty token then means that it wants none
+	failure  *fault.Error // of the last attempt that failed
+	failedAt time.Time
+
 	mu    sync.RWMutex
 	token string
 }

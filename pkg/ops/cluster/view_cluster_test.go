@@ -41,6 +41,9 @@ func TestViewThreeMembers(t *testing.T) {
 	s := three(t, local.Options{QuotaBytes: quota})
 	c := connect(t, ep(s.Endpoint(1))) // one endpoint is enough
 	v := view(t, c)
+	if q, err := c.Quorum(t.Context()); err != nil || len(q.Endpoints()) != 3 {
+		t.Errorf("quorum client: %v", err)
+	}
 	leader := s.Name(s.Leader(t))
 	if got := names(v); got != "m1 m2 m3" {
 		t.Errorf("members %q", got)
@@ -73,6 +76,16 @@ func TestViewThreeMembers(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("took %v", took)
+	}
+	// What concerns the whole cluster goes around the dead member from now on.
+	q, err := c.Quorum(t.Context())
+	if err != nil || !slices.Equal(q.Endpoints(), []string{s.Endpoint(0), s.Endpoint(1)}) {
+		t.Errorf("quorum endpoints %v, %v", q.Endpoints(), err)
+	}
+	for range 4 {
+		if err := put(t, q); err != nil {
+			t.Error(err)
+		}
 	}
 	// The same where the dead endpoint was given: not asked twice, not listed twice.
 	v = view(t, connect(t, ep(s.Endpoints()...)))
