@@ -12,8 +12,13 @@ import (
 	"testing"
 )
 
-// BinaryEnv names a kvd executable for tests to run instead of building one.
-const BinaryEnv = "KVD_TEST_BINARY"
+const (
+	// BinaryEnv names a kvd executable for tests to run instead of building one.
+	BinaryEnv = "KVD_TEST_BINARY"
+	// ReferenceEnv names a folder with stock etcd, etcdctl and etcdutl, for tests
+	// to run instead of building them.
+	ReferenceEnv = "KVD_REFERENCE_DIR"
+)
 
 // build makes the executable once per test process.
 var build = sync.OnceValues(buildBinary) //nolint:gochecknoglobals // one build per process is the point
@@ -34,23 +39,47 @@ func buildBinary() (string, error) {
 	if path := os.Getenv(BinaryEnv); path != "" {
 		return filepath.Abs(path)
 	}
+	return goBuild("kvd", "kvd/cmd/kvd", ".")
+}
+
+// Reference returns the path of a stock program of the etcd version that kvd
+// embeds: "etcd", "etcdctl" or "etcdutl". It is built from the module in
+// scripts/reference, which takes most of a minute the first time, so only tests
+// with the tag long use it.
+func Reference(tb testing.TB, program string) string {
+	tb.Helper()
+	if dir := os.Getenv(ReferenceEnv); dir != "" {
+		return filepath.Join(dir, program)
+	}
+	pkg := "go.etcd.io/etcd/" + program + "/v3"
+	if program == "etcd" {
+		pkg = "go.etcd.io/etcd/server/v3"
+	}
+	path, err := goBuild(program, pkg, filepath.Join("scripts", "reference"))
+	if err != nil {
+		tb.Fatalf("building stock %s: %v", program, err)
+	}
+	return path
+}
+
+// goBuild builds pkg of the module in dir (relative to kvd's root) into a place
+// of this checkout, outside the test's temporary folder: the linker is spared
+// where nothing changed, and no copy is left per test process.
+func goBuild(name, pkg, dir string) (string, error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}
 	root := filepath.Dir(strings.TrimSpace(string(out)))
-
-	// One place per checkout, outside the test's temporary folder: the linker is
-	// spared where nothing changed, and no copy is left per test process.
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
-	dir := filepath.Join(base, "kvd-test", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16])
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	place := filepath.Join(base, "kvd-test", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16])
+	if err := os.MkdirAll(place, 0o700); err != nil {
 		return "", err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(filepath.Join(place, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -58,11 +87,11 @@ func buildBinary() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	bin := filepath.Join(dir, "kvd")
-	cmd := exec.Command("go", "build", "-o", bin, "kvd/cmd/kvd")
-	cmd.Dir = root
+	bin := filepath.Join(place, name)
+	cmd := exec.Command("go", "build", "-o", bin, pkg)
+	cmd.Dir = filepath.Join(root, dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build kvd/cmd/kvd: %w\n%s", err, out)
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
 	return bin, nil
 }
