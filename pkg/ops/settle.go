@@ -18,11 +18,13 @@ const settlePoll = 300 * time.Millisecond
 const settledPolls = 3
 
 // waitSettled waits until every member that answers has applied what the
-// cluster had committed at the call and its bytes in use no longer fall. A physical compaction is answered by
-// the member that was asked; the others work on at their own pace.
+// cluster had committed at the call and its bytes in use no longer fall, also
+// after they were counted anew. A physical compaction is answered by the member
+// that was asked; the others work on at their own pace.
 func waitSettled(ctx context.Context, client *cluster.Client, sink progress.Sink, op string) (cluster.View, error) {
 	var committed uint64
 	last := map[uint64]int64{}
+	refreshed := false
 	for same := 0; ; {
 		view, err := client.View(ctx)
 		if err != nil {
@@ -37,7 +39,11 @@ func waitSettled(ctx context.Context, client *cluster.Client, sink progress.Sink
 			same = 0
 		}
 		if same >= settledPolls {
-			return view, nil
+			if refreshed {
+				return view, nil
+			}
+			refreshSizes(ctx, client, view)
+			refreshed, same = true, 0
 		}
 		sink.Event(progress.Event{Op: op, Phase: "waiting until every member has freed its pages",
 			Note: fmt.Sprintf("%d bytes in use on the fullest", largestInUse(view))})
