@@ -43,7 +43,8 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
 bench: build ## measure, and write the figures to docs/measured.json
-	scripts/bench
+	$(GO) -C scripts/bench run .
+	$(GO) test -run '^$$' -bench . ./...
 
 docs: ## write docs/commands from the command tree
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update

@@ -1,0 +1,3 @@
+module kvd/scripts/bench
+
+go 1.26.0

@@ -1,0 +1,172 @@
+// Command bench measures what kvd's documents state and writes it to
+// docs/measured.json: each figure with its unit, the command that gave it, the
+// machine and the date. `make bench` runs it.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// measured is docs/measured.json.
+type measured struct {
+	Date    string   `json:"date"`
+	Machine machine  `json:"machine"`
+	Version string   `json:"version"`
+	Figures []figure `json:"figures"`
+}
+
+type machine struct {
+	CPU   string `json:"cpu"`
+	Cores int    `json:"cores"`
+	OS    string `json:"os"`
+	Arch  string `json:"arch"`
+	Go    string `json:"go"`
+}
+
+// figure is one measurement.
+type figure struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Unit    string  `json:"unit"`
+	Command string  `json:"command"`
+	Note    string  `json:"note,omitempty"`
+}
+
+const starts = 20
+
+func main() {
+	root := flag.String("root", "../..", "the repository")
+	etcd := flag.String("etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
+	flag.Parse()
+	if err := run(*root, *etcd); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root, etcd string) error {
+	kvd, err := filepath.Abs(filepath.Join(root, "bin", "kvd"))
+	if err != nil {
+		return err
+	}
+	m := measured{
+		Date:    time.Now().UTC().Format(time.DateOnly),
+		Machine: machine{CPU: cpu(), Cores: runtime.NumCPU(), OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()},
+	}
+	if m.Version, err = versionOf(kvd); err != nil {
+		return err
+	}
+	for _, measure := range []func(kvd, etcd string) ([]figure, error){binarySize, startTimes, drill} {
+		f, err := measure(kvd, etcd)
+		if err != nil {
+			return err
+		}
+		for _, x := range f {
+			fmt.Printf("%-28s %10.3f %-8s %s\n", x.Name, x.Value, x.Unit, x.Command)
+		}
+		m.Figures = append(m.Figures, f...)
+	}
+	raw, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, "docs", "measured.json"), append(raw, '\n'), 0o644)
+}
+
+func versionOf(kvd string) (string, error) {
+	out, err := exec.Command(kvd, "version", "-o", "json").Output()
+	if err != nil {
+		return "", fmt.Errorf("kvd version (run `make build` first): %w", err)
+	}
+	var v struct {
+		Version string `json:"version"`
+	}
+	return v.Version, json.Unmarshal(out, &v)
+}
+
+func binarySize(kvd, _ string) ([]figure, error) {
+	info, err := os.Stat(kvd)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{{"binary_size", float64(info.Size()) / (1 << 20), "MiB", "make build", ""}}, nil
+}
+
+// startTimes is how long the program takes to do nothing. The two alternate, so
+// that whatever else the machine does hits both.
+func startTimes(kvd, etcd string) ([]figure, error) {
+	commands := [][]string{{kvd, "version"}}
+	if etcd != "" {
+		commands = append(commands, []string{etcd, "--version"})
+	}
+	took := make([][]float64, len(commands))
+	for range starts {
+		for i, c := range commands {
+			began := time.Now()
+			if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("%v: %w\n%s", c, err, out)
+			}
+			took[i] = append(took[i], float64(time.Since(began).Microseconds())/1000)
+		}
+	}
+	note := fmt.Sprintf("median of %d starts", starts)
+	out := []figure{{"start_kvd", median(took[0]), "ms", "kvd version", note}}
+	if etcd != "" {
+		out = append(out, figure{"start_etcd", median(took[1]), "ms", "etcd --version", note},
+			figure{"start_kvd_to_etcd", median(took[0]) / median(took[1]), "ratio", "kvd version / etcd --version", note})
+	}
+	return out, nil
+}
+
+// drill is how long the whole rescue takes on a throwaway cluster.
+func drill(kvd, _ string) ([]figure, error) {
+	cmd := exec.Command(kvd, "drill", "nospace", "-o", "json", "--progress", "none")
+	began := time.Now()
+	out, err := cmd.Output()
+	took := time.Since(began).Seconds()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("kvd drill nospace: %w\n%s", err, exit.Stderr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(out) {
+		return nil, errors.New("kvd drill nospace -o json printed something else than JSON")
+	}
+	return []figure{{"drill_nospace", took, "s", "kvd drill nospace", "3 members, 16 MiB quota, start to clean-up"}}, nil
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}
+
+// cpu is the model's name, where the system tells it.
+func cpu() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if name, value, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
