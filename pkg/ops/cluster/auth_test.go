@@ -1,0 +1,45 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// A client certificate whose common name is a user's logs in by itself, and so
+// does without the quorum that a password needs.
+func TestAuthWithoutQuorum(t *testing.T) {
+	t.Parallel()
+	certs := servertest.NewCerts(t)
+	s := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3, TLS: certs.MutualTLS()}})
+	s.EnableAuth(t)
+	nobody := with(ep(s.Endpoints()...), certs.CA, certs.ClientFor("nobody"))
+	root := with(ep(s.Endpoints()...), certs.CA, certs.Client)
+	password := nobody
+	password.User, password.Password = "root", servertest.RootPassword
+	for name, cfg := range map[string]cluster.Config{"certificate": root, "password": password} {
+		if v := view(t, connect(t, cfg)); v.Err() != nil || len(v.Members) != 3 {
+			t.Errorf("%s: %v", name, v.Err())
+		}
+	}
+	s.Kill(1)
+	s.Kill(2)
+	v := view(t, connect(t, root))
+	if got := names(v); got != "m1 m2:connection_refused m3:connection_refused" {
+		t.Errorf("certificate without quorum: %q", got)
+	}
+	begun := time.Now()
+	_, err := connect(t, password).View(t.Context())
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("password without quorum: took %v", took)
+	}
+	lines := flat(err)
+	if len(lines) != 3 || fault.CauseOf(lines[1]) != cluster.CauseConnectionRefused || !strings.Contains(lines[0].Error(), "logging in as root takes a majority") {
+		t.Errorf("password without quorum: %v", err)
+	}
+}
