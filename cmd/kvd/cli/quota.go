@@ -69,9 +69,10 @@ quota holds for the whole cluster: the member that reaches it first makes all
 read-only. Then it says what fills the file: live data, older revisions
 (history), or free pages, and which prefixes and namespaces the live data is in.
 
-Numbers of keys are exact. Bytes come from a random sample of the values, with
-the 95 % interval beside them; sizes and free pages are the server's own.`,
-		Cost: `One Status request per member. From one follower, without the quorum: the names of all keys (from the
+Numbers of keys are exact (those of namespaces, where there are too many keys to
+list, are not). Bytes come from a random sample of the values, with the 95 %
+interval beside them; sizes and free pages are the server's own.`,
+		Cost: `One Status request per member. From one follower, without the quorum: the names of keys (from the
   server's memory) and a sample of values, --sample (64 MiB) at most, in answers of about 1 MiB, at 64 MiB/s or less.
   --exact reads every live value instead. --members-only and --watch ask for Status only.`,
 		Example: `

@@ -184,7 +184,12 @@ func groupColumns() render.Columns[keyspace.Group] {
 			}
 			return string(x.Prefix)
 		}},
-		{Header: "keys", Right: true, Value: func(x g) string { return strconv.FormatInt(x.Keys, 10) }},
+		{Header: "keys", Right: true, Value: func(x g) string {
+			if x.Loose {
+				return "≈ " + strconv.FormatInt(x.Keys, 10)
+			}
+			return strconv.FormatInt(x.Keys, 10)
+		}},
 	}
 	columns = append(columns, estimateColumns(func(x g) keyspace.Estimate { return x.Bytes })...)
 	return append(columns,

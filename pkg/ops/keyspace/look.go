@@ -71,10 +71,10 @@ func look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink prog
 // readAll reads every value.
 func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progress.Sink) error {
 	from, end := rangeOf(o.Prefix)
-	return r.scan(ctx, from, end, true, func(kvs []*mvccpb.KeyValue) (bool, error) {
+	return r.scan(ctx, from, end, 0, func(kvs []*mvccpb.KeyValue) (bool, error) {
 		for _, kv := range kvs {
 			s, c := t.count(kv)
-			s.measure(c, kv)
+			s.measure(c, 0, kv)
 		}
 		sink.Event(progress.Event{Op: "read keys", Phase: "reading every value", Done: r.bytes, Unit: "bytes"})
 		return true, nil
@@ -84,17 +84,9 @@ func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progr
 // sampleAll lists every key, and then reads the values of some.
 func sampleAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progress.Sink) error {
 	from, end := rangeOf(o.Prefix)
-	seen := int64(0)
-	err := r.scan(ctx, from, end, false, func(kvs []*mvccpb.KeyValue) (bool, error) {
-		for _, kv := range kvs {
-			s, _ := t.count(kv)
-			t.choose(s, string(kv.Key))
-		}
-		seen += int64(len(kvs))
-		sink.Event(progress.Event{Op: "read keys", Phase: "listing keys, without values", Done: seen, Unit: "keys"})
-		return true, nil
-	})
-	if err != nil {
+	names := &lister{r: r, t: t, sink: sink, budget: o.SampleBytes / 4, end: end,
+		page: min(keysPage, max(window, o.SampleBytes/16/bytesPerName))}
+	if err := names.list(ctx, from); err != nil {
 		return err
 	}
 	t.shuffle()

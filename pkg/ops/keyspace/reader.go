@@ -20,6 +20,8 @@ const (
 	responseTarget = 1 << 20
 	// keysPage is how many keys without values one page has: some 500 KiB.
 	keysPage = 5000
+	// bytesPerName is about what a key without its value takes in an answer.
+	bytesPerName = 100
 	// firstPage is how many keys with values the first page has, of which
 	// nothing is known yet (etcd's own RangeStream begins with as many).
 	firstPage = 10
@@ -69,14 +71,16 @@ func (r *reader) count(ctx context.Context, from, end string) (int64, error) {
 // A Range with a limit makes etcd count all keys to the end of the range, for
 // every page anew. RangeStream (3.7) does not, so it is used where it exists;
 // elsewhere each page's range ends where the group of keys does.
-func (r *reader) scan(ctx context.Context, from, end string, values bool, visit visitor) error {
+// names is how many keys without values one answer should have; 0 reads the
+// values as well, in answers of responseTarget bytes.
+func (r *reader) scan(ctx context.Context, from, end string, names int64, visit visitor) error {
 	if r.paged {
-		return r.scanPages(ctx, from, end, values, visit)
+		return r.scanPages(ctx, from, end, names, visit)
 	}
-	begun, err := r.scanStream(ctx, from, end, values, visit)
+	begun, err := r.scanStream(ctx, from, end, names == 0, visit)
 	if !begun && fault.CauseOf(err) == cluster.CauseUnsupported {
 		r.paged = true
-		return r.scanPages(ctx, from, end, values, visit)
+		return r.scanPages(ctx, from, end, names, visit)
 	}
 	return err
 }
@@ -125,8 +129,8 @@ func (r *reader) scanStream(ctx context.Context, from, end string, values bool, 
 	}
 }
 
-func (r *reader) scanPages(ctx context.Context, from, end string, values bool, visit visitor) error {
-	limit := int64(keysPage)
+func (r *reader) scanPages(ctx context.Context, from, end string, names int64, visit visitor) error {
+	limit, values := names, names == 0
 	if values {
 		limit = firstPage
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 )
 
@@ -65,18 +66,23 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 		if batch == 0 {
 			return nil
 		}
-		names := g.chosen[g.record.n:][:batch]
+		batched := g.chosen[g.record.n:][:batch]
+		names := make([]string, len(batched))
+		for i, c := range batched {
+			names[i] = c.key
+		}
 		kvs, _, err := s.r.fetch(ctx, names)
 		if err != nil {
 			return err
 		}
-		for _, kv := range kvs {
-			g.measure(s.t.cellOf(g, string(kv.Key)), kv)
+		if len(kvs) < len(names) {
+			// Cannot happen: at one revision a key that was listed is there.
+			return fault.New(fault.Internal, "a key that was listed has no value at the same revision")
+		}
+		for i, kv := range kvs {
+			g.measure(s.t.cellOf(g, string(kv.Key)), batched[i].window, kv)
 		}
 		s.sink.Event(progress.Event{Op: "read keys", Phase: "reading a sample of the values", Done: s.r.bytes, Total: s.budget, Unit: "bytes"})
-		if len(kvs) < len(names) {
-			return nil // cannot be: they are there at this revision
-		}
 	}
 	return nil
 }
@@ -106,7 +112,7 @@ func (s *sampler) batch(g *stratum, want int64) int64 {
 func allocate(groups []*stratum, precision, left float64) []int64 {
 	var total, variance, spread, squares float64
 	for _, g := range groups {
-		sum, v := g.record.total(g.keys)
+		sum, v := g.total()
 		total, variance = total+sum, variance+v
 		sd := math.Sqrt(g.record.variance())
 		spread += float64(g.keys) * sd

@@ -26,6 +26,7 @@ type tally struct {
 	oldest int64
 	rnd    *rand.Rand
 	groups map[string]*stratum
+	before []*stratum // strata that are complete; their groups may go on in others
 	cells  map[cellKey]*cell
 	capped bool
 }
@@ -34,12 +35,21 @@ type tally struct {
 type stratum struct {
 	prefix   string
 	resource string
-	keys     int64    // exact
+	keys     int64    // exact, unless loose
+	loose    bool     // keys of groups below this one may have been counted here
+	listed   int64    // how many of them were seen by name; all of them if that was not too many
 	history  int64    // see Group.History
-	chosen   []string // a uniform choice without replacement, in random order once shuffled
+	chosen   []choice // of the listed ones, a uniform choice without replacement, in random order once shuffled
 	record   moments  // of the records of the keys that were read
 	pages    moments  // of what they take in pages
+	windows  map[int]*moments
 	largest  int64
+}
+
+// choice is a key that may be read, and the window it was listed in.
+type choice struct {
+	key    string
+	window int
 }
 
 // cellKey is a namespace's part of a group.
@@ -87,6 +97,27 @@ func (m *moments) total(keys int64) (sum, variance float64) {
 	return all * m.mean, all * all * max(0, 1-n/all) * m.variance() / n
 }
 
+// total estimates the group's bytes and the variance of that.
+//
+// Where not all keys were listed, the sample comes in windows of neighbours,
+// which may be alike; then the differences between windows count, if they say
+// that the total is known less well than the values on their own would.
+func (s *stratum) total() (sum, variance float64) {
+	sum, variance = s.record.total(s.keys)
+	if s.listed == s.keys || len(s.windows) < 2 {
+		return sum, variance
+	}
+	var between, weights float64
+	for _, w := range s.windows {
+		d := float64(w.n) * (w.mean - s.record.mean)
+		between += d * d
+		weights += float64(w.n)
+	}
+	n := float64(len(s.windows))
+	mean := between * n / (n - 1) / (weights * weights) // of a ratio of window sums to window sizes
+	return sum, max(variance, float64(s.keys)*float64(s.keys)*mean)
+}
+
 func newTally(l keys.Layout, oldest, seed int64) *tally {
 	return &tally{layout: l, oldest: oldest, rnd: rand.New(rand.NewPCG(uint64(seed), 0)), //nolint:gosec // a sample, no secret
 		groups: map[string]*stratum{}, cells: map[cellKey]*cell{}}
@@ -123,6 +154,7 @@ func (t *tally) count(kv *mvccpb.KeyValue) (*stratum, *cell) {
 	key := string(kv.Key)
 	s := t.group(key)
 	s.keys++
+	s.listed++
 	switch {
 	case kv.CreateRevision >= t.oldest:
 		s.history += kv.Version - 1
@@ -154,11 +186,11 @@ func (t *tally) count(kv *mvccpb.KeyValue) (*stratum, *cell) {
 }
 
 // choose gives a key its chance to be in the sample (reservoir sampling).
-func (t *tally) choose(s *stratum, key string) {
+func (t *tally) choose(s *stratum, key string, window int) {
 	if len(s.chosen) < maxReservoir {
-		s.chosen = append(s.chosen, key)
-	} else if i := t.rnd.Int64N(s.keys); i < maxReservoir {
-		s.chosen[i] = key
+		s.chosen = append(s.chosen, choice{key, window})
+	} else if i := t.rnd.Int64N(s.listed); i < maxReservoir {
+		s.chosen[i] = choice{key, window}
 	}
 }
 
@@ -171,8 +203,15 @@ func (t *tally) shuffle() {
 }
 
 // measure takes a value into account.
-func (s *stratum) measure(c *cell, kv *mvccpb.KeyValue) {
+func (s *stratum) measure(c *cell, window int, kv *mvccpb.KeyValue) {
 	size := recordSize(kv)
+	if s.windows == nil {
+		s.windows = map[int]*moments{}
+	}
+	if s.windows[window] == nil {
+		s.windows[window] = &moments{}
+	}
+	s.windows[window].add(float64(size))
 	s.record.add(float64(size))
 	s.pages.add(inPages(size))
 	s.largest = max(s.largest, size)
@@ -190,13 +229,20 @@ func (t *tally) cellOf(s *stratum, key string) *cell {
 	return t.cells[cellKey{s, k.Namespace}]
 }
 
-// sorted returns the groups by prefix, so that a seed gives one sample.
+// part ends all strata; what is counted from here on goes into new ones.
+func (t *tally) part() {
+	t.before = t.sorted()
+	t.groups = map[string]*stratum{}
+}
+
+// sorted returns the strata by the prefix of their group, so that a seed gives
+// one sample.
 func (t *tally) sorted() []*stratum {
-	out := make([]*stratum, 0, len(t.groups))
+	out := slices.Clone(t.before)
 	for _, s := range t.groups {
 		out = append(out, s)
 	}
-	slices.SortFunc(out, func(a, b *stratum) int { return cmp.Compare(a.prefix, b.prefix) })
+	slices.SortStableFunc(out, func(a, b *stratum) int { return cmp.Compare(a.prefix, b.prefix) })
 	return out
 }
 
@@ -208,13 +254,17 @@ func (t *tally) fill(u *Usage) {
 	var live, pages, liveVar, pagesVar float64
 	u.Exact = true
 	for _, s := range t.sorted() {
-		sum, v := s.record.total(s.keys)
+		sum, v := s.total()
 		p, pv := s.pages.total(s.keys)
+		if r := s.record.mean; r > 0 && s.listed < s.keys {
+			pv = max(pv, v*(s.pages.mean/r)*(s.pages.mean/r))
+		}
 		live, liveVar, pages, pagesVar = live+sum, liveVar+v, pages+p, pagesVar+pv
 		u.Keys += s.keys
+		u.Listed += s.listed
 		u.Exact = u.Exact && s.record.n == s.keys
-		u.Groups = append(u.Groups, Group{Prefix: Name(s.prefix), Resource: s.resource, Keys: s.keys, Largest: s.largest,
-			Bytes: Estimate{sum, z95 * math.Sqrt(v)}, Sampled: s.record.n, History: s.history})
+		u.Groups = join(u.Groups, Group{Prefix: Name(s.prefix), Resource: s.resource, Keys: s.keys, Largest: s.largest,
+			Bytes: Estimate{sum, z95 * math.Sqrt(v)}, Sampled: s.record.n, History: s.history, Loose: s.loose})
 	}
 	u.Live, u.InPages = Estimate{live, z95 * math.Sqrt(liveVar)}, Estimate{pages, z95 * math.Sqrt(pagesVar)}
 	for i := range u.Groups {
@@ -224,14 +274,25 @@ func (t *tally) fill(u *Usage) {
 	u.Spaces, u.Partial = t.spaces(live), t.capped
 }
 
+// join appends a group, or adds it to the last one if that has the same prefix.
+func join(groups []Group, g Group) []Group {
+	if n := len(groups); n > 0 && groups[n-1].Prefix == g.Prefix {
+		last := &groups[n-1]
+		last.Keys, last.Sampled, last.History = last.Keys+g.Keys, last.Sampled+g.Sampled, last.History+g.History
+		last.Bytes = Estimate{last.Bytes.Bytes + g.Bytes.Bytes, math.Hypot(last.Bytes.Error, g.Bytes.Error)}
+		last.Largest, last.Loose = max(last.Largest, g.Largest), last.Loose || g.Loose
+		return groups
+	}
+	return append(groups, g)
+}
+
 // enough is how many values of a namespace's part of a group must have been read
 // for their own mean to be used and not the group's.
 const enough = 10
 
 func (t *tally) spaces(live float64) []Space {
 	type sum struct {
-		keys  int64
-		bytes float64
+		keys, bytes float64
 	}
 	sums := map[string]sum{}
 	for k, c := range t.cells {
@@ -240,11 +301,12 @@ func (t *tally) spaces(live float64) []Space {
 			mean = c.read.mean
 		}
 		s := sums[k.namespace]
-		sums[k.namespace] = sum{s.keys + c.keys, s.bytes + mean*float64(c.keys)}
+		all := float64(c.keys) * float64(k.group.keys) / float64(k.group.listed) // its part of those not listed
+		sums[k.namespace] = sum{s.keys + all, s.bytes + mean*all}
 	}
 	out := make([]Space, 0, len(sums))
 	for name, s := range sums {
-		out = append(out, Space{Namespace: Name(name), Keys: s.keys, Bytes: int64(s.bytes + 0.5), Share: ratio(s.bytes, live)})
+		out = append(out, Space{Namespace: Name(name), Keys: int64(s.keys + 0.5), Bytes: int64(s.bytes + 0.5), Share: ratio(s.bytes, live)})
 	}
 	slices.SortFunc(out, func(a, b Space) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Namespace, b.Namespace))

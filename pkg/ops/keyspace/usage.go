@@ -11,6 +11,7 @@ type Usage struct {
 	Oldest    int64    `json:"oldest_revision"`
 	Prefix    Name     `json:"-"` // only keys with this prefix were looked at
 	Keys      int64    `json:"keys"`
+	Listed    int64    `json:"keys_listed"`       // how many were listed by name: fewer than Keys where that would have been too much to read
 	Live      Estimate `json:"live_bytes"`        // what the live keys' records take, without pages
 	InPages   Estimate `json:"live_in_pages"`     // what they take in the file after a defragmentation
 	Exact     bool     `json:"exact"`             // every value was read
@@ -41,7 +42,8 @@ func (e Estimate) MarshalJSON() ([]byte, error) {
 type Group struct {
 	Prefix   Name     `json:"-"`
 	Resource string   `json:"resource,omitempty"` // "pods", "policyreports.wgpolicyk8s.io"
-	Keys     int64    `json:"keys"`               // exact
+	Keys     int64    `json:"keys"`               // exact, unless Loose
+	Loose    bool     `json:"keys_estimated"`     // too many to list all, and keys of groups below this prefix may be among them
 	Bytes    Estimate `json:"live_bytes"`
 	Share    float64  `json:"share_ratio"` // of all live bytes
 	Largest  int64    `json:"largest_bytes"`
@@ -55,7 +57,7 @@ type Group struct {
 // Space is all objects in one namespace.
 type Space struct {
 	Namespace Name    `json:"-"`
-	Keys      int64   `json:"keys"`
+	Keys      int64   `json:"keys"`       // an estimate unless all keys were listed
 	Bytes     int64   `json:"live_bytes"` // an estimate unless Usage.Exact
 	Share     float64 `json:"share_ratio"`
 }
