@@ -68,7 +68,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", newServeCmd(app))
+	add("run", newServeCmd(app), newDrillCmd(app))
 	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag))
 	add("other", newConfigCmd(app), newVersionCmd(app))

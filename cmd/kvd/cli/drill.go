@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kvd/cmd/kvd/cli/render"
+	"kvd/cmd/kvd/drill"
+)
+
+// newDrillCmd groups the drills.
+func newDrillCmd(app *App) *cobra.Command {
+	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
+		newDrillNospaceCmd(app, runDrillNospace))
+}
+
+// drillOptions are the flags of kvd drill nospace.
+type drillOptions struct {
+	drill.Options
+	quota byteSize
+}
+
+func (o *drillOptions) addFlags(fs *pflag.FlagSet) {
+	o.Options = drill.DefaultOptions()
+	o.quota = byteSize(o.QuotaBytes)
+	fs.StringVar(&o.Remedy, "remedy", o.Remedy, "what to do about it: recover or raise-quota")
+	fs.IntVar(&o.Members, "members", o.Members, "members of the cluster, 1 to 5")
+	fs.Var(&o.quota, "quota", "--quota-backend-bytes of each member; that much is written")
+	fs.BoolVar(&o.Keep, "keep", false, "leave the cluster running, and say how to reach it and how to end it")
+	fs.StringVar(&o.Dir, "dir", "", "make the cluster's folder in this one (default: the system's temporary folder)")
+}
+
+func newDrillNospaceCmd(app *App, run func(context.Context, *App, drillOptions) error) *cobra.Command {
+	var o drillOptions
+	cmd := &cobra.Command{
+		Use:   "nospace",
+		Short: "Fill a cluster until it is read-only, rescue it, and prove it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.QuotaBytes = int64(o.quota)
+			return run(cmd.Context(), app, o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return help{
+		Long: `
+Starts a cluster of real kvd serve processes on loopback and fills it with what
+Kubernetes writes (node status, Leases, pods, Events) until etcd refuses the
+next write. Shows what is refused, and what fills the files. Then applies the
+remedy and proves it: with writes through every member, read back from all of
+them, and no alarm left. It touches no other cluster, and leaves no process and
+no file behind, also when it is interrupted or fails.
+
+  --remedy recover      what kvd alarm recover does: compact, defragment, check,
+                        disarm
+  --remedy raise-quota  restart the members one by one with four times the
+                        quota, see that they are still read-only, then disarm
+
+What is told comes from the report that -o json prints, number by number.`,
+		Cost: "Two processors for half a minute, some 150 MB of disk and 100 MB of memory per member; with a larger --quota more, in proportion. " +
+			"Nothing outside the machine, and no cluster but its own.",
+		Example: `
+  kvd drill nospace
+  kvd drill nospace --remedy raise-quota --members 1 --quota 8MiB
+  kvd drill nospace -o json | jq '.sizes[] | {phase, size: [.members[].db_size_bytes]}'
+  kvd drill nospace --keep        # and then: kvd status, kvd quota, kvd keys …`,
+		Exits: []int{3, 4},
+	}.apply(cmd)
+}
+
+// runDrillNospace plays the drill and tells each phase as it ends.
+func runDrillNospace(ctx context.Context, app *App, o drillOptions) error {
+	ctx, done := sparingCleanup(ctx)
+	defer done()
+	table := app.Global.Output == render.Table
+	var told error
+	o.Told = func(r drill.Report, p drill.Phase) {
+		if table && told == nil {
+			told = tellNospace(app.IO.Out, r, p)
+		}
+	}
+	r, err := drill.Nospace(ctx, o.Options, app.Progress())
+	if !table && r.Drill != "" {
+		told = app.Print(r, func(io.Writer) error { return nil })
+	}
+	if err == nil && brokenPipe(told) {
+		return nil // it was proved; that nobody reads on is not an error
+	}
+	return errors.Join(err, told)
+}
+
+// sparingCleanup keeps a hang-up and a reader that leaves early (`… | head`)
+// from killing this process before it has removed its cluster: the first ends
+// the context, the second becomes an error of the write.
+func sparingCleanup(ctx context.Context) (context.Context, func()) {
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	stop := func() {}
+	if !signal.Ignored(syscall.SIGHUP) { // else nohup
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+	}
+	return ctx, func() { stop(); signal.Stop(pipe) }
+}

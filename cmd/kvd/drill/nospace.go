@@ -1,0 +1,265 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/progress"
+)
+
+// nospace is the scene in which the quota is reached and the cluster becomes
+// read-only.
+type nospace struct {
+	*stage
+	o         Options
+	sink      progress.Sink
+	load      *load
+	compactor compactor
+	r         Report
+}
+
+// Nospace plays the scene and returns what was done and measured; the report is
+// complete also beside an error. The error is nil only if the cluster was really
+// full, refused a write through every member, and after the remedy took one
+// through every member with no alarm left. It is of kind Wanting where that did
+// not come about.
+//
+// Unless the cluster is kept, no process and no file is left when Nospace
+// returns, however it ends.
+func Nospace(ctx context.Context, o Options, sink progress.Sink) (Report, error) {
+	if err := o.check(); err != nil {
+		return Report{}, err
+	}
+	began := time.Now()
+	s := &nospace{o: o, sink: sink, r: Report{
+		Drill: "nospace", Remedy: o.Remedy, Members: o.Members, QuotaBytes: o.QuotaBytes, StartedAt: began.UTC(),
+		Compactor: CompactorReport{Key: compactRevKey},
+	}}
+	err := s.r.conclude(ctx, s.play(ctx))
+	if s.stage != nil {
+		err = errors.Join(err, s.end(err))
+	}
+	s.r.TookSeconds = time.Since(began).Seconds()
+	s.tell(PhaseEnd)
+	return s.r, err
+}
+
+// play runs the phases until one fails.
+func (s *nospace) play(ctx context.Context) error {
+	for _, p := range []struct {
+		phase Phase
+		do    func(context.Context) error
+	}{
+		{PhaseReproduce, s.reproduce},
+		{PhaseDiagnose, s.diagnose},
+		{PhaseRemedy, s.remedy},
+		{PhaseProve, s.prove},
+	} {
+		began := time.Now()
+		err := p.do(ctx)
+		s.r.Phases = append(s.r.Phases, PhaseTime{p.phase, time.Since(began).Seconds()})
+		if err != nil {
+			s.sink.Event(progress.Event{Op: "drill", Phase: string(p.phase), State: "failed"})
+		} else {
+			s.sink.Event(progress.Event{Op: "drill", Phase: string(p.phase), State: "done"})
+		}
+		if s.stage != nil {
+			s.tell(p.phase)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *nospace) tell(p Phase) {
+	if s.o.Told != nil {
+		s.o.Told(s.r, p)
+	}
+}
+
+// end leaves the cluster or removes it. Only a drill that came to a verdict
+// leaves anything.
+func (s *nospace) end(err error) (cerr error) {
+	judged := err == nil || fault.KindOf(err) == fault.Wanting
+	if s.o.Keep && judged {
+		s.r.Kept = s.leave()
+		return nil
+	}
+	s.r.CleanedUp, cerr = s.strike()
+	return cerr
+}
+
+// compactorTurn is the share of the quota at which the compactor has its second
+// round, the last one that works.
+const compactorTurn = 0.3
+
+// fillLimit is how many times the quota may be written before the fill gives up.
+const fillLimit = 4
+
+// reproduce starts the cluster, fills it, and shows that it is read-only.
+func (s *nospace) reproduce(ctx context.Context) error {
+	began := time.Now()
+	var err error
+	if s.stage, err = newStage(ctx, s.o, s.sink); err != nil {
+		return err
+	}
+	s.r.StartSeconds = time.Since(began).Seconds()
+	s.r.Endpoints, s.r.Dir = s.cluster.Endpoints(), s.root
+	if err := s.note(ctx, AtStart); err != nil {
+		return err
+	}
+	if err := s.fill(ctx); err != nil {
+		return err
+	}
+	if err := s.note(ctx, AtFull); err != nil {
+		return err
+	}
+	return s.showPain(ctx)
+}
+
+// note measures the members' sizes into the report.
+func (s *nospace) note(ctx context.Context, phase string) error {
+	sizes, _, err := s.measure(ctx, phase)
+	if err != nil {
+		return err
+	}
+	s.r.Sizes = append(s.r.Sizes, sizes)
+	return nil
+}
+
+// fill writes what Kubernetes writes until the first write is refused.
+func (s *nospace) fill(ctx context.Context) error {
+	members, _, err := s.members(ctx)
+	if err != nil {
+		return err
+	}
+	if s.load, err = newLoad(s.o.QuotaBytes, members); err != nil {
+		return err
+	}
+	began := time.Now()
+	s.sink.Event(progress.Event{Op: "drill", Phase: "creating objects"})
+	if err := s.load.create(ctx); err != nil {
+		return err
+	}
+	if _, err := s.compactor.round(ctx, members[0].Etcd()); err != nil {
+		return members[0].Explain(ctx, "compact", err)
+	}
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.watchFill(watching, members[0]) }()
+	err = s.load.run(ctx, fillLimit*s.o.QuotaBytes)
+	stop()
+	<-watched
+	s.r.FillSeconds = time.Since(began).Seconds()
+	s.r.WritesUntilFull, s.r.BytesUntilFull, s.r.Written = s.load.writes.Load(), s.load.bytes.Load(), s.load.written()
+	if err != nil {
+		return err
+	}
+	if !s.load.full.Load() {
+		return &verdict{outcome: NotFull, missing: []string{fmt.Sprintf(
+			"%d bytes were written against a quota of %d, and no write was refused", s.r.BytesUntilFull, s.o.QuotaBytes)}}
+	}
+	s.r.RefusedWriteError = s.load.firstRefusal
+	return nil
+}
+
+// watchFill tells how large one member's file is while it is filled, and lets
+// the compactor have its turn.
+func (s *nospace) watchFill(ctx context.Context, m *cluster.MemberClient) {
+	for wait(ctx, commitPause) == nil {
+		if st, err := m.Status(ctx); err == nil {
+			s.sink.Event(progress.Event{Op: "drill", Phase: "filling", Done: st.DBSize, Total: s.o.QuotaBytes, Unit: "bytes"})
+			if float64(st.DBSize) > compactorTurn*float64(s.o.QuotaBytes) && s.r.Compactor.CompactedTo == 0 {
+				// Where this fails, the next look tries again; when it is refused,
+				// the fill is over.
+				s.r.Compactor.CompactedTo, _ = s.compactor.round(ctx, m.Etcd())
+			}
+		}
+	}
+}
+
+// showPain tries what Kubernetes would try now, through each member.
+func (s *nospace) showPain(ctx context.Context) error {
+	members, _, err := s.members(ctx)
+	if err != nil {
+		return err
+	}
+	s.r.Refused = s.attempts(ctx, members)
+	s.r.Compactor.NextRev = s.compactor.rev
+	tried := s.compactor // a copy: what is refused changes nothing
+	if _, err := tried.round(ctx, members[0].Etcd()); err != nil {
+		s.r.Compactor.Error = err.Error()
+	}
+	_, view, err := s.measure(ctx, AtFull)
+	if err != nil {
+		return err
+	}
+	s.r.Alarms = view.Alarms
+	return s.wholly(NotFull, refusedMissing(s.r.Refused), compactorMissing(s.r.Compactor.Error), alarmMissing(view))
+}
+
+// attempts renews one node's Lease through each member, as its kubelet does.
+func (s *nospace) attempts(ctx context.Context, members []*cluster.MemberClient) []Attempt {
+	var out []Attempt
+	leases := s.load.leases()
+	for i, m := range members {
+		o := leases[i%len(leases)]
+		began := time.Now()
+		size, err := putOnce(ctx, m, o)
+		if size == 0 && err == nil { // an attempt of the fill whose answer was lost; now its revision is known
+			size, err = putOnce(ctx, m, o)
+		}
+		a := Attempt{Member: s.cluster.Name(i), Endpoint: m.Endpoint(), Key: o.key, TookSeconds: time.Since(began).Seconds()}
+		switch {
+		case err != nil:
+			a.Cause, a.Error = fault.CauseOf(m.Explain(ctx, "put", err)), err.Error()
+		case size == 0:
+			a.Cause, a.Error = "conflict", "somebody else keeps writing this key"
+		default:
+			a.Revision = o.modRev
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// diagnose finds out what fills the files: it reads one follower, since the
+// leader has enough to do.
+func (s *nospace) diagnose(ctx context.Context) error {
+	sizes, view, err := s.measure(ctx, AtFull)
+	if err != nil {
+		return err
+	}
+	who := view.FollowersFirst()[0]
+	m, err := s.client.Member(who.ID)
+	if err != nil {
+		return err
+	}
+	u, err := keyspace.Look(ctx, m, keyspace.DefaultLookOptions(), s.sink)
+	if err != nil {
+		return err
+	}
+	d := Diagnosis{Member: who.Name, Oldest: u.Oldest, Head: u.Revision, LiveKeys: u.Keys,
+		LiveBytes: int64(u.InPages.Bytes), EffectiveQuota: view.EffectiveQuota()}
+	i := slices.IndexFunc(sizes.Members, func(x MemberSize) bool { return x.Name == who.Name })
+	d.InUseBytes, d.FreeBytes = sizes.Members[i].DBInUse, sizes.Members[i].DBSize-sizes.Members[i].DBInUse
+	d.HistoryBytes = max(0, d.InUseBytes-d.LiveBytes)
+	d.HistoryRatio = float64(d.HistoryBytes) / float64(d.InUseBytes)
+	for _, g := range u.Groups {
+		name := g.Resource
+		if name == "" {
+			name = "(not of Kubernetes' API)" // the compactor's marker
+		}
+		d.Resources = append(d.Resources, ResourceUsage{Resource: name, Keys: g.Keys, LiveBytes: int64(g.Bytes.Bytes), History: g.History, Share: g.Share})
+	}
+	s.r.Diagnosis = d
+	return nil
+}
