@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -356,13 +357,14 @@ func TestKeep(t *testing.T) {
 // endKept ends a kept cluster by its PIDs.
 func endKept(t *testing.T, k *drill.Kept) {
 	t.Helper()
+	if len(processesNaming(t, k.Dir)) == 0 {
+		return
+	}
 	var errs []error
 	for _, pid := range k.PIDs {
-		p, err := os.FindProcess(pid)
-		if err == nil {
-			err = p.Kill()
+		if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, err)
 		}
-		errs = append(errs, err)
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for len(processesNaming(t, k.Dir)) > 0 && time.Now().Before(deadline) {

@@ -111,18 +111,23 @@ func (s *stage) leave() *Kept {
 		Export: "export ETCDCTL_ENDPOINTS=" + eps,
 		Status: "kvd status --endpoints " + eps,
 	}
-	stop := "kill"
+	stop := "kill -9" // an orderly end takes longer, and would write into the folder
 	for i := range s.cluster.Len() {
 		if pid := s.cluster.PID(i); pid != 0 {
 			k.PIDs = append(k.PIDs, pid)
 			stop += fmt.Sprintf(" %d", pid)
 		}
 	}
-	k.Stop = stop + " && rm -r " + s.root
+	k.Stop = stop + " && rm -r " + quoted(s.root)
 	if s.client != nil {
 		_ = s.client.Close()
 	}
 	return k
+}
+
+// quoted is a path as a shell takes it for one word.
+func quoted(path string) string {
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // commitPause is longer than the 100 ms after which etcd commits its backend:
