@@ -21,6 +21,7 @@ type nospace struct {
 	sink      progress.Sink
 	load      *load
 	compactor compactor
+	atFull    cluster.View
 	r         Report
 }
 
@@ -119,9 +120,6 @@ func (s *nospace) reproduce(ctx context.Context) error {
 	if err := s.fill(ctx); err != nil {
 		return err
 	}
-	if err := s.note(ctx, AtFull); err != nil {
-		return err
-	}
 	return s.showPain(ctx)
 }
 
@@ -198,11 +196,11 @@ func (s *nospace) showPain(ctx context.Context) error {
 	if _, err := tried.round(ctx, members[0].Etcd()); err != nil {
 		s.r.Compactor.Error = err.Error()
 	}
-	_, view, err := s.measure(ctx, AtFull)
+	sizes, view, err := s.measure(ctx, AtFull)
 	if err != nil {
 		return err
 	}
-	s.r.Alarms = view.Alarms
+	s.r.Sizes, s.r.Alarms, s.atFull = append(s.r.Sizes, sizes), view.Alarms, view
 	return s.wholly(NotFull, refusedMissing(s.r.Refused), compactorMissing(s.r.Compactor.Error), alarmMissing(view))
 }
 
@@ -234,10 +232,8 @@ func (s *nospace) attempts(ctx context.Context, members []*cluster.MemberClient)
 // diagnose finds out what fills the files: it reads one follower, since the
 // leader has enough to do.
 func (s *nospace) diagnose(ctx context.Context) error {
-	sizes, view, err := s.measure(ctx, AtFull)
-	if err != nil {
-		return err
-	}
+	sizes, _ := s.r.SizesAt(AtFull)
+	view := s.atFull
 	who := view.FollowersFirst()[0]
 	m, err := s.client.Member(who.ID)
 	if err != nil {

@@ -3,7 +3,6 @@ package drill
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"kvd/pkg/ops"
@@ -51,7 +50,10 @@ func (s *nospace) raiseQuota(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.run(ctx, p)
+	if s.o.Sabotage != nil {
+		s.o.Sabotage(p)
+	}
+	report, err := p.Run(ctx, nil, s.sink)
 	s.r.Disarm = &report
 	return notRemedied(ctx, report, err, nil)
 }
@@ -99,14 +101,6 @@ func (s *nospace) indexOf(name string) (int, error) {
 	return 0, &fault.Error{Kind: fault.Internal, Op: "drill", Subject: name, Msg: "no such member was started"}
 }
 
-// run sabotages a plan, if it is told to, and runs it.
-func (s *nospace) run(ctx context.Context, p *plan.Plan) (plan.Report, error) {
-	if s.o.Sabotage != nil {
-		s.o.Sabotage(p)
-	}
-	return p.Run(ctx, nil, s.sink)
-}
-
 // notRemedied is nil where a remedy was carried out in full and nothing is
 // missing of its effect; else it is the verdict.
 func notRemedied(ctx context.Context, report plan.Report, err error, missing []string) error {
@@ -122,22 +116,4 @@ func notRemedied(ctx context.Context, report plan.Report, err error, missing []s
 		missing = []string{fmt.Sprintf("the %s plan ended %s", report.Op, report.Outcome)}
 	}
 	return &verdict{outcome: NotRemedied, missing: missing, err: err}
-}
-
-// measureAfter has the sizes of all members measured after the last step of a
-// plan whose action begins with verb, as part of that step.
-func (s *nospace) measureAfter(p *plan.Plan, verb, phase string) {
-	for i := len(p.Steps) - 1; i >= 0; i-- {
-		if !strings.HasPrefix(p.Steps[i].Action, verb) {
-			continue
-		}
-		do := p.Steps[i].Do
-		p.Steps[i].Do = func(ctx context.Context, r *plan.StepResult) error {
-			if err := do(ctx, r); err != nil {
-				return err
-			}
-			return s.note(ctx, phase)
-		}
-		return
-	}
 }

@@ -203,7 +203,7 @@ func TestRaiseQuota(t *testing.T) {
 // drill goes on and the report at its end cannot contradict each other.
 func TestToldIsReported(t *testing.T) {
 	t.Parallel()
-	o := options(t, 1, 4<<20, drill.RemedyRaiseQuota)
+	o := options(t, 1, 4<<20, drill.RemedyRecover)
 	told := map[drill.Phase]map[string]any{}
 	var order []drill.Phase
 	o.Told = func(r drill.Report, p drill.Phase) {
@@ -273,11 +273,11 @@ func TestInterrupted(t *testing.T) {
 	for _, at := range []struct {
 		name  string
 		phase string // of the progress event upon which it is interrupted
-	}{{"start", "starting 3 members"}, {"fill", "filling"}, {"restart", "restarting with a larger quota"}} {
+	}{{"start", "starting 3 members"}, {"fill", "filling"}, {"remedy", "defragment"}} {
 		t.Run(at.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			o := options(t, 3, 4<<20, drill.RemedyRaiseQuota)
+			o := options(t, 3, 4<<20, drill.RemedyRecover)
 			o.Keep = true // which is for drills that came to a verdict
 			seen := false
 			r, err := drill.Nospace(ctx, o, progress.Func(func(e progress.Event) {

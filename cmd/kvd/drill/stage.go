@@ -143,7 +143,7 @@ func (s *stage) measure(ctx context.Context, phase string) (Sizes, cluster.View,
 	ctx, cancel := context.WithTimeout(ctx, sizesSettle)
 	defer cancel()
 	var before cluster.View
-	for same := 0; ; {
+	for {
 		view, err := s.client.View(ctx)
 		if err == nil {
 			err = view.Err()
@@ -152,11 +152,6 @@ func (s *stage) measure(ctx context.Context, phase string) (Sizes, cluster.View,
 			return Sizes{}, view, err
 		}
 		if atRest(before, view) {
-			same++
-		} else {
-			same = 0
-		}
-		if same >= 2 {
 			return sizesOf(phase, view), view, nil
 		}
 		before = view
