@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strings"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -37,6 +38,23 @@ func (d *defragmentation) roomForCopy(view cluster.View, planned cluster.Member)
 			Hint: "free space there first, or compact so that less is in use; --skip-disk-check if this looks at the wrong disk"}
 	}
 	return nil
+}
+
+// halfCopy says what to do about the copy that a failed defragmentation leaves.
+// etcd asks for the path of the copy after closing it, when bbolt has forgotten
+// it (backend.go, "failed to remove db.tmp after defragmentation completed"), so
+// that the file stays until the next start, which clears the folder of db.tmp.*.
+func (d *defragmentation) halfCopy(m cluster.Member) string {
+	const keeps = "etcd up to 3.7.3 leaves the half copy of a failed defragmentation beside its file until its next start"
+	disk, ok := d.local(m)
+	if !ok {
+		return keeps + ": remove member/snap/db.tmp.* on that machine to get the space back"
+	}
+	left, _ := filepath.Glob(filepath.Join(disk.dir, "db.tmp.*"))
+	if len(left) == 0 {
+		return "make room on the disk before trying again"
+	}
+	return keeps + ": remove " + strings.Join(left, ", ") + " to get the space back"
 }
 
 // diskOf finds the disk of a member that runs on this machine: through the file

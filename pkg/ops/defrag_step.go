@@ -192,8 +192,8 @@ func (d *defragmentation) measure(ctx context.Context, m cluster.Member) (s clus
 	return s, err
 }
 
-// failed says what a failed defragmentation left behind: etcd removes the half
-// copy and keeps the file it had.
+// failed says what a failed defragmentation left behind: etcd keeps the file it
+// had, and, though it means not to, the half copy too.
 func (d *defragmentation) failed(ctx context.Context, m cluster.Member, r *plan.StepResult, cause error) error {
 	if fault.KindOf(cause) == fault.Interrupted || fault.CauseOf(cause) == causeDefragUnknown {
 		return cause
@@ -211,6 +211,9 @@ func (d *defragmentation) failed(ctx context.Context, m cluster.Member, r *plan.
 	case s.DBSize >= m.Status.DBSize:
 		r.AfterBytes = plan.Bytes(s.DBSize)
 		e.Msg = join(e.Msg, fmt.Sprintf("failed; the member kept its file, unchanged at %s, and serves", binary(s.DBSize)))
+		if e.Kind != fault.Denied {
+			e.Hint = d.halfCopy(m)
+		}
 	default:
 		r.AfterBytes = plan.Bytes(s.DBSize)
 		e.Msg = join(e.Msg, fmt.Sprintf("failed, though the file is %s now and was %s", binary(s.DBSize), binary(m.Status.DBSize)))

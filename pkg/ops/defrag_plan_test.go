@@ -1,0 +1,277 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// Plans on recorded views: order, gates, what is skipped, what a failure stops.
+
+func TestDefragOrder(t *testing.T) {
+	for _, tc := range []struct {
+		leader uint64
+		want   []string
+	}{{1, []string{"l", "b", "d", "c"}}, {2, []string{"l", "c", "d", "b"}}, {0, []string{"l", "b", "c", "d"}}} {
+		v := fakeView(tc.leader, fakeMember{name: "c"}, fakeMember{name: "b"}, fakeMember{name: "l", learner: true}, fakeMember{name: "d"})
+		var got []string
+		for _, m := range DefragOrder(v, v.Members) {
+			got = append(got, m.Name)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("leader %d: %v, want %v", tc.leader, got, tc.want)
+		}
+	}
+}
+
+func TestNextLeader(t *testing.T) {
+	v := fakeView(1, fakeMember{name: "a"}, fakeMember{name: "b", lag: 3}, fakeMember{name: "c", lag: 9}, fakeMember{name: "l", learner: true}, fakeMember{name: "e", down: true})
+	for _, tc := range []struct {
+		todo []uint64
+		want string
+	}{
+		{nil, "b"},               // the one that has applied most
+		{[]uint64{2}, "c"},       // rather one that is done than the most up to date
+		{[]uint64{2, 3}, "b"},    // none is done
+		{[]uint64{1, 2, 3}, "b"}, // the leader itself does not count
+	} {
+		todo := map[uint64]bool{}
+		for _, id := range tc.todo {
+			todo[id] = true
+		}
+		if got, ok := nextLeader(v, todo); !ok || got.Name != tc.want {
+			t.Errorf("still to do %v: %s, want %s", tc.todo, got.Name, tc.want)
+		}
+	}
+	if got, ok := nextLeader(fakeView(1, fakeMember{name: "a"}, fakeMember{name: "l", learner: true}), nil); ok {
+		t.Errorf("%s may lead", got.Name)
+	}
+}
+
+func TestGates(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		view  func(*cluster.View)
+		cause string
+	}{
+		{"all well", func(*cluster.View) {}, ""},
+		{"NOSPACE is none", func(v *cluster.View) { v.Alarms = []cluster.Alarm{{MemberID: 1, Type: cluster.AlarmNoSpace}} }, ""},
+		{"CORRUPT", func(v *cluster.View) { v.Alarms = []cluster.Alarm{{MemberID: 2, Type: cluster.AlarmCorrupt}} }, cluster.CauseCorrupt},
+		{"a voter is missing", func(v *cluster.View) { v.Members[2].Status, v.Members[2].Err = nil, errDeadline() }, "voter_missing"},
+		{"a voter never started", func(v *cluster.View) { v.Members = append(v.Members, cluster.Member{ID: 9}) }, "voter_missing"},
+		{"a learner is missing", func(v *cluster.View) {
+			v.Members = append(v.Members, cluster.Member{ID: 9, Learner: true, Err: errDeadline()})
+		}, ""},
+		{"no leader", func(v *cluster.View) { v.Leader = 0 }, cluster.CauseNoLeader},
+		{"two leaders", func(v *cluster.View) { v.Members[2].Status.Leader = 3 }, cluster.CauseNoLeader},
+		{"lag at the limit", func(v *cluster.View) { v.Members[1].Status.AppliedIndex -= 5000 }, ""},
+		{"lag above it", func(v *cluster.View) { v.Members[1].Status.AppliedIndex -= 5001 }, "lag"},
+		{"the leader itself lags", func(v *cluster.View) { v.Members[0].Status.AppliedIndex -= 18204 }, "lag"},
+	} {
+		v := fakeView(1, three()...)
+		tc.view(&v)
+		err := refusal(v.Members[1], gates(v, v.Members[1], 5000))
+		if tc.cause == "" {
+			if err != nil {
+				t.Errorf("%s: %v", tc.name, err)
+			}
+			continue
+		}
+		errorsIs(t, err, fault.Refused, tc.cause)
+		if !strings.Contains(err.Error(), "refused: gate") || fault.HintOf(err) == "" {
+			t.Errorf("%s: %v (%s)", tc.name, err, fault.HintOf(err))
+		}
+	}
+}
+
+func TestPlanRunsInOrder(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		leader  uint64
+		members []fakeMember
+		opts    func(*DefragOptions)
+		want    []string
+	}{
+		{"followers first, then the leader", 1, three(), nil, []string{"defragment 2", "defragment 3", "move 1 to 2", "defragment 1"}},
+		{"the leader alone", 1, three(), func(o *DefragOptions) { o.Members = []string{"c"} }, []string{"move 1 to 2", "defragment 1"}},
+		{"two followers by name and ID", 1, three(), func(o *DefragOptions) { o.Members = []string{"3", "a", "3"} }, []string{"defragment 2", "defragment 3"}},
+		{"a single member has nobody to move to", 1, three()[:1], nil, []string{"defragment 1"}},
+		{"what gains nothing is left alone", 1, []fakeMember{{name: "a", size: 40, inUse: 10}, {name: "b", size: 100, inUse: 99}, {name: "c", size: 1, inUse: 1}},
+			func(o *DefragOptions) { o.MinGain = 2 << 20 }, []string{"move 1 to 2", "defragment 1"}},
+		{"leadership goes to the one that is done", 2, []fakeMember{{name: "a", size: 40, inUse: 10, lag: 5}, {name: "b", size: 40, inUse: 10}},
+			nil, []string{"defragment 1", "move 2 to 1", "defragment 2"}},
+		{"a rule decides alone", 1, []fakeMember{{name: "a", size: 60, inUse: 60}, {name: "b", size: 30, inUse: 1}}, func(o *DefragOptions) { o.If = "usage_ratio > 0.8" },
+			[]string{"move 1 to 2", "defragment 1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			o := fast()
+			if tc.opts != nil {
+				tc.opts(&o)
+			}
+			f := &fakeCluster{view: fakeView(tc.leader, tc.members...)}
+			p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Run(t.Context(), nil, progress.Discard)
+			if err != nil || r.Outcome != plan.OutcomeDone {
+				t.Fatalf("%s: %v", r.Outcome, err)
+			}
+			if !slices.Equal(f.calls, tc.want) {
+				t.Errorf("did %v, want %v", f.calls, tc.want)
+			}
+			for _, s := range r.Steps {
+				if s.Action == "defragment" && s.State == plan.Done && *s.AfterBytes > *s.BeforeBytes {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
+// An election between the plan and a member's turn makes that member the leader.
+func TestAnElectionInBetween(t *testing.T) {
+	t.Parallel()
+	for _, newLeader := range []uint64{2, 3} {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.MoveLeader(t.Context(), 1, newLeader)
+		f.calls = nil
+		r, err := p.Run(t.Context(), nil, progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leads := newLeader
+		for _, c := range f.calls {
+			var from, to, id uint64
+			if n, _ := fmt.Sscanf(c, "move %d to %d", &from, &to); n == 2 {
+				leads = to
+			}
+			if n, _ := fmt.Sscanf(c, "defragment %d", &id); n == 1 && id == leads {
+				t.Errorf("member %d was defragmented while it led: %v", id, f.calls)
+			}
+		}
+		if r.Outcome != plan.OutcomeDone {
+			t.Errorf("%s: %v", r.Outcome, f.calls)
+		}
+	}
+}
+
+func TestFirstFailureStopsUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		goOn  bool
+		calls int
+		kind  fault.Kind
+	}{{false, 1, fault.Unavailable}, {true, 4, fault.Partial}} {
+		o := fast()
+		o.ContinueOnError = tc.goOn
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		f.defragment = func(id uint64) error {
+			if id == 2 {
+				return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseRejected, Msg: "no space left on device"}
+			}
+			return nil
+		}
+		p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Run(t.Context(), nil, progress.Discard)
+		if fault.KindOf(err) != tc.kind || len(f.calls) != tc.calls || r.Steps[0].State != plan.Failed {
+			t.Errorf("go on %v: %v, calls %v, %+v", tc.goOn, err, f.calls, r.Steps)
+		}
+		if s := r.Steps[0]; !strings.Contains(s.Reason, "unchanged at 40 MiB") || *s.AfterBytes != 40<<20 {
+			t.Errorf("a failed copy leaves the file: %+v", s)
+		}
+	}
+}
+
+func TestNothingStartsWhileOneIsInFlight(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []uint64{1, 2, 3} {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		f.metrics = func(id uint64) (string, error) {
+			if id == busy {
+				return defragMetrics(1, 0, 0, 1), nil
+			}
+			return "", errUnreachable()
+		}
+		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errorsIs(t, p.Check(t.Context()), fault.Refused, "defrag_inflight")
+		_, err = p.Run(t.Context(), nil, progress.Discard)
+		errorsIs(t, err, fault.Refused, "defrag_inflight")
+		if len(f.calls) > 0 {
+			t.Errorf("did %v", f.calls)
+		}
+	}
+}
+
+// Under NOSPACE a full file is defragmented though it says that nothing is free:
+// what a compaction freed last counts only after a write.
+func TestNoSpaceIsAReason(t *testing.T) {
+	for _, tc := range []struct {
+		size   int64
+		raised bool
+		want   int
+	}{{63, true, 1}, {63, false, 0}, {20, true, 0}} {
+		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: tc.size, inUse: tc.size})}
+		if tc.raised {
+			f.view.Alarms = []cluster.Alarm{{MemberID: 1, Type: cluster.AlarmNoSpace}}
+		}
+		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Run(t.Context(), nil, progress.Discard); err != nil || len(f.calls) != tc.want {
+			t.Errorf("%+v: did %v, %v", tc, f.calls, err)
+		}
+	}
+}
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, before, after string
+		calls               int
+		states              []plan.State
+		reason              string
+	}{
+		{"both work", `sh -c 'test "$KVD_MEMBER_ID" = 2 && test "$KVD_DB_SIZE_BYTES" = 41943040'`, `sh -c 'test "$KVD_DB_SIZE_BYTES" = 10485760 && test "$KVD_DB_SIZE_BEFORE_BYTES" = 41943040'`, 1, []plan.State{plan.Done}, "gained 30 MiB"},
+		{"before fails", `sh -c 'echo no; echo not now >&2; exit 4'`, "false", 0, []plan.State{plan.Skipped}, "exit status 4: not now"},
+		{"after fails", "true", "false", 1, []plan.State{plan.Failed}, "--after-member command"},
+		{"before hangs", "sleep 30", "", 0, []plan.State{plan.Skipped}, "--hook-timeout"},
+	} {
+		o := fast()
+		o.Members, o.BeforeMember, o.AfterMember, o.HookTimeout = []string{"a"}, tc.before, tc.after, 500e6
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := p.Run(t.Context(), nil, progress.Discard)
+		if len(f.calls) != tc.calls || r.Steps[0].State != tc.states[0] || !strings.Contains(r.Steps[0].Reason, tc.reason) {
+			t.Errorf("%s: calls %v, %+v", tc.name, f.calls, r.Steps[0])
+		}
+	}
+	for _, bad := range []string{"/no/such/program", "sh -c 'unclosed", `""`} {
+		o := fast()
+		o.AfterMember = bad
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		_, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+		errorsIs(t, err, fault.Usage, "hook")
+	}
+}

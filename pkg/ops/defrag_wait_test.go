@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"strings"
+	"testing"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// What may become of a defragmentation whose answer did not come in time: by the
+// samples of its metrics, one per look.
+func TestFollow(t *testing.T) {
+	running, before := defragMetrics(1, 4, 40, 1), defragMetrics(0, 4, 40, 1)
+	for _, tc := range []struct {
+		name    string
+		samples []string // the last one stays; "" cannot be read
+		shrinks bool
+		status  func(n int) error
+		state   plan.State
+		cause   string
+		reason  string
+	}{
+		{"it ends", []string{running, running, defragMetrics(0, 5, 47.5, 1)}, true, nil, plan.Done, "", "took it 7.5s"},
+		{"it ended before the first look", []string{defragMetrics(0, 5, 40.25, 1)}, true, nil, plan.Done, "", "took it 250ms"},
+		{"it fails", []string{running, before}, false, nil, plan.Failed, "defrag_not_done", "unchanged at 40 MiB"},
+		{"it never began", []string{before}, false, nil, plan.Failed, "defrag_not_done", "never began"},
+		{"the member restarts", []string{running, defragMetrics(0, 0, 0, 2)}, false, nil, plan.Failed, "defrag_not_done", "restarted"},
+		{"no metrics, the status comes back", []string{""}, true, func(n int) error {
+			if n < 3 {
+				return errDeadline()
+			}
+			return nil
+		}, plan.Done, "", "followed"},
+		{"no metrics, nothing gained", []string{""}, false, nil, plan.Failed, "defrag_not_done", "not smaller"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: 40, inUse: 10})}
+			asked, looked, statuses := false, 0, 0
+			f.defragment = func(id uint64) error {
+				asked = true
+				if tc.shrinks {
+					f.shrink(id)
+				}
+				return errDeadline()
+			}
+			f.metrics = func(uint64) (string, error) {
+				s := before
+				if asked {
+					s = tc.samples[min(looked, len(tc.samples)-1)]
+					looked++
+				}
+				if s == "" || (!asked && tc.samples[0] == "") {
+					return "", errUnreachable()
+				}
+				return s, nil
+			}
+			f.status = func(uint64) error {
+				if tc.status == nil {
+					return nil
+				}
+				statuses++
+				return tc.status(statuses)
+			}
+			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Run(t.Context(), nil, progress.Discard)
+			s := r.Steps[0]
+			if s.State != tc.state || fault.CauseOf(err) != tc.cause || !strings.Contains(s.Reason, tc.reason) {
+				t.Errorf("%s, cause %q, %q", s.State, fault.CauseOf(err), s.Reason)
+			}
+			if len(f.calls) != 1 {
+				t.Errorf("asked %v: a second request would be queued behind the first", f.calls)
+			}
+		})
+	}
+}
+
+// Where nothing answers any more, nobody knows, and no other member is touched,
+// whatever --continue-on-error says.
+func TestUnknownOutcomeStopsEverything(t *testing.T) {
+	t.Parallel()
+	f := &fakeCluster{view: fakeView(1, three()...)}
+	f.defragment = func(uint64) error {
+		f.metrics = func(uint64) (string, error) { return "", errUnreachable() }
+		f.status = func(uint64) error {
+			return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseUnreachable, Msg: "no route"}
+		}
+		return errDeadline()
+	}
+	o := fast()
+	o.ContinueOnError = true
+	p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Run(t.Context(), nil, progress.Discard)
+	errorsIs(t, err, fault.Unavailable, causeDefragUnknown)
+	if len(f.calls) != 1 || r.Steps[1].State != plan.Skipped || r.Steps[2].State != plan.Skipped {
+		t.Errorf("%v, %+v", f.calls, r.Steps)
+	}
+}
+
+func TestDefragTimeoutGrowsWithWhatIsInUse(t *testing.T) {
+	for inUse, want := range map[int64]string{0: "30s", 540 << 20: "1m24s", 8 << 30: "14m9s"} {
+		if got := defragTimeout(inUse).String(); got != want {
+			t.Errorf("%d bytes: %s, want %s", inUse, got, want)
+		}
+	}
+}
