@@ -25,7 +25,7 @@ func TestFollow(t *testing.T) {
 	}{
 		{"it ends", []string{running, running, defragMetrics(0, 5, 47.5, 1)}, true, nil, plan.Done, "", "took it 7.5s"},
 		{"it ended before the first look", []string{defragMetrics(0, 5, 40.25, 1)}, true, nil, plan.Done, "", "took it 250ms"},
-		{"it fails", []string{running, before}, false, nil, plan.Failed, "defrag_not_done", "unchanged at 40 MiB"},
+		{"it fails", []string{running, before}, false, nil, plan.Failed, "defrag_not_done", "unchanged at 40"},
 		{"it never began", []string{before}, false, nil, plan.Failed, "defrag_not_done", "never began"},
 		{"the member restarts", []string{running, defragMetrics(0, 0, 0, 2)}, false, nil, plan.Failed, "defrag_not_done", "restarted"},
 		{"no metrics, the status comes back", []string{""}, true, func(n int) error {
@@ -65,7 +65,7 @@ func TestFollow(t *testing.T) {
 				statuses++
 				return tc.status(statuses)
 			}
-			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard)
+			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestUnknownOutcomeStopsEverything(t *testing.T) {
 	}
 	o := fast()
 	o.ContinueOnError = true
-	p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard)
+	p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
 	if err != nil {
 		t.Fatal(err)
 	}
