@@ -30,7 +30,7 @@ func TestLeaderHandsOver(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting for the watch to be drained
-			o := servertest.Options{Options: local.Options{Members: tc.members}, EqualContent: true}
+			o := servertest.Options{Options: local.Options{Members: tc.members, Args: []string{"--unsafe-no-fsync"}}, EqualContent: true}
 			if tc.tls {
 				o.TLS = servertest.NewCerts(t).MutualTLS()
 			}

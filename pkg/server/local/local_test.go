@@ -25,6 +25,10 @@ import (
 // roleEnv makes this test binary play another part: see TestMain.
 const roleEnv = "KVD_LOCAL_TEST_ROLE"
 
+// noFsync spares the disk: nothing here asserts what survives a power cut, and a
+// killed process loses nothing that the kernel has.
+func noFsync() []string { return []string{"--unsafe-no-fsync"} }
+
 // TestMain lets the test binary be a parent that starts a cluster and then hangs,
 // so that a test can kill it and see what becomes of the members.
 func TestMain(m *testing.M) {
@@ -130,7 +134,7 @@ func waitUntil(t *testing.T, what string, ok func() bool) {
 // with its data.
 func TestPauseKillStopRestart(t *testing.T) {
 	t.Parallel()
-	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3}, EqualContent: true})
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3, Args: noFsync()}, EqualContent: true})
 	all := c.Client(t)
 	if _, err := all.Put(t.Context(), "k", "before"); err != nil {
 		t.Fatal(err)
@@ -221,7 +225,7 @@ func TestJoin(t *testing.T) {
 	}{{1, true, false}, {1, false, false}, {3, true, true}} {
 		t.Run(fmt.Sprintf("%d members, learner %v, TLS %v", tc.members, tc.learner, tc.tls), func(t *testing.T) {
 			t.Parallel()
-			o := servertest.Options{Options: local.Options{Members: tc.members}, EqualContent: true}
+			o := servertest.Options{Options: local.Options{Members: tc.members, Args: noFsync()}, EqualContent: true}
 			if tc.tls {
 				o.TLS = servertest.NewCerts(t).MutualTLS()
 			}

@@ -88,7 +88,8 @@ func goBuild(name, pkg, dir string) (string, error) {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	bin := filepath.Join(place, name)
-	cmd := exec.Command("go", "build", "-o", bin, pkg)
+	// As in the Makefile, so that nothing is compiled twice.
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", bin, pkg)
 	cmd.Dir = filepath.Join(root, dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
