@@ -51,24 +51,7 @@ func TestLeaderHandsOver(t *testing.T) {
 			if err := c.Terminate(old); err != nil {
 				t.Fatal(err)
 			}
-			// Writes through another member find the new leader. One that arrives at
-			// the old leader while it hands over is lost without an answer, which is
-			// raft's way (the leader drops it, and nobody tells the member that
-			// forwarded it), so each try has a short deadline of its own.
-			lost := 0
-			for i := 0; i < 50; {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				_, err := cli.Put(ctx, fmt.Sprintf("k%d", i), "v")
-				cancel()
-				switch {
-				case err == nil:
-					i++
-				case time.Since(begin) > 15*time.Second:
-					t.Fatalf("no write succeeds %s after SIGTERM: %v", time.Since(begin), err)
-				default:
-					lost++
-				}
-			}
+			lost := writeThrough(t, cli, 50)
 			after := status(t, cli, c.Endpoint(other))
 			changed := time.Since(begin)
 			if after.Leader == before.Leader || after.Leader == 0 {
@@ -97,6 +80,29 @@ func TestLeaderHandsOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// writeThrough writes n keys through one member while the leader leaves and
+// returns how many tries had no answer. One that arrives at the old leader while
+// it hands over is lost, which is raft's way: the leader drops it, and nobody
+// tells the member that forwarded it. So each try has a short deadline.
+func writeThrough(t *testing.T, cli *clientv3.Client, n int) (lost int) {
+	t.Helper()
+	begin := time.Now()
+	for i := 0; i < n; {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := cli.Put(ctx, fmt.Sprintf("k%d", i), "v")
+		cancel()
+		switch {
+		case err == nil:
+			i++
+		case time.Since(begin) > 15*time.Second:
+			t.Fatalf("no write succeeds %s after SIGTERM: %v", time.Since(begin), err)
+		default:
+			lost++
+		}
+	}
+	return lost
 }
 
 // handedOver says whether raft on some other member logged that the leader told
