@@ -70,7 +70,7 @@ What is told comes from the report that -o json prints, number by number.`,
   kvd drill nospace
   kvd drill nospace --remedy raise-quota --members 1 --quota 8MiB
   kvd drill nospace -o json | jq '.sizes[] | {phase, size: [.members[].db_size_bytes]}'
-  kvd drill nospace --keep        # and then: kvd status, kvd quota, kvd keys …`,
+  kvd drill nospace --keep        # and then: kvd status, kvd quota`,
 		Exits: []int{3, 4},
 	}.apply(cmd)
 }
