@@ -84,11 +84,12 @@ func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progr
 // sampleAll lists every key, and then reads the values of some.
 func sampleAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progress.Sink) error {
 	from, end := rangeOf(o.Prefix)
-	names := &lister{r: r, t: t, sink: sink, budget: o.SampleBytes / 4, end: end,
+	names := &lister{r: r, t: t, sink: sink, budget: o.SampleBytes, end: end,
 		page: min(keysPage, max(window, o.SampleBytes/16/bytesPerName))}
 	if err := names.list(ctx, from); err != nil {
 		return err
 	}
+	t.settle()
 	t.shuffle()
 	return newSampler(r, t, o, sink).run(ctx)
 }

@@ -12,20 +12,25 @@ import (
 const (
 	// window is how many keys in a row are listed between two skips.
 	window = 500
+	// slice is how many keys one request counts at most, where it can be helped:
+	// etcd holds up the writes of the member it counts on.
+	slice = 20_000
 	// maxCounts bounds how many ranges a skim counts in all. Past that the rest
 	// of each group is counted at once.
 	maxCounts = 5_000
 )
 
-// lister lists the names of keys: all of them while that fits a quarter of the
-// budget, and from there on windows of them, with the keys in between counted
-// range by range. So every key is counted in its group, listed or not, and the
-// windows lie as densely where there are many keys as where there are few.
+// lister lists the names of keys: all of them while that fits 3/8 of the budget,
+// and from there on windows of them, with the keys in between counted range by
+// range. So every key is counted in its group, listed or not. How many keys
+// there are is not known, and asking would stall the member; so the gaps between
+// the windows are at first as large as a window and double with each 1/64 of the
+// budget. What has windows of one density is a stratum of its own.
 type lister struct {
 	r      *reader
 	t      *tally
 	sink   progress.Sink
-	budget int64 // bytes of names
+	budget int64 // bytes, for names and values
 	end    string
 	page   int64 // keys in one answer, from servers without streams
 
@@ -41,30 +46,28 @@ func (l *lister) list(ctx context.Context, from string) error {
 	if err != nil || whole {
 		return err
 	}
-	rest, err := l.r.count(ctx, l.last+"\x00", l.end)
-	if err != nil {
-		return err
-	}
-	afford := max(window, l.listed) // as many as the first quarter bought
-	if rest <= afford {
-		l.budget *= 3
-		_, err := l.walk(ctx, l.last+"\x00", -1)
-		return err
-	}
-	l.t.part() // what is listed whole so far is one thing, windows are another
-	gap := max(1, (rest-afford)*window/afford)
-	for at := l.last; ; at = l.last {
-		group := l.t.group(at)
-		_, end := rangeOf(group.prefix)
-		next, err := l.skip(ctx, group, smaller(end, l.end), gap)
-		if err != nil || next == "" {
-			return err
-		}
-		l.windows++
-		if whole, err := l.walk(ctx, next, window); err != nil || whole {
-			return err
+	density := l.r.bytes / max(l.listed, 1)
+	perGap := max(2*window, l.budget/64/max(density, 1))
+	for gap := int64(window); ; gap *= 2 {
+		l.t.part()
+		for until := l.listed + perGap; l.listed < until; {
+			if whole, err := l.hop(ctx, gap); err != nil || whole {
+				return err
+			}
 		}
 	}
+}
+
+// hop skips a gap and lists a window. It is true if the end was reached.
+func (l *lister) hop(ctx context.Context, gap int64) (bool, error) {
+	group := l.t.group(l.last)
+	_, end := rangeOf(group.prefix)
+	next, err := l.skip(ctx, group, smaller(end, l.end), gap)
+	if err != nil || next == "" {
+		return true, err
+	}
+	l.windows++
+	return l.walk(ctx, next, window)
 }
 
 // walk lists keys from a place on: max of them, or, if max is negative, as many
@@ -94,7 +97,7 @@ func (l *lister) walk(ctx context.Context, from string, most int64) (bool, error
 			}
 		}
 		l.sink.Event(progress.Event{Op: "read keys", Phase: "listing keys, without values", Done: l.listed, Unit: "keys"})
-		if most < 0 && l.r.bytes > l.budget {
+		if most < 0 && l.r.bytes > l.budget*3/8 {
 			whole = false
 			return false, nil
 		}
@@ -118,7 +121,7 @@ func (l *lister) skip(ctx context.Context, group *stratum, limit string, want in
 		if err != nil {
 			return "", err
 		}
-		if n <= 1 || skipped+n <= 2*want || l.counts > maxCounts {
+		if n <= 1 || n <= min(slice, 2*want-skipped) || l.counts > maxCounts {
 			group.keys += n
 			group.loose = group.loose || (n > 0 && !l.closed(group.prefix))
 			skipped += n

@@ -235,6 +235,29 @@ func (t *tally) part() {
 	t.groups = map[string]*stratum{}
 }
 
+// settle gives the keys of strata of which nothing was listed to one of the same
+// group, of which something was.
+func (t *tally) settle() {
+	var listed *stratum
+	all := t.sorted()
+	for pass := range 2 { // to the one before, else to the one behind
+		listed = nil
+		for i := range all {
+			s := all[i]
+			if pass == 1 {
+				s = all[len(all)-1-i]
+			}
+			switch {
+			case s.listed > 0:
+				listed = s
+			case listed != nil && listed.prefix == s.prefix:
+				listed.keys, listed.loose = listed.keys+s.keys, listed.loose || s.loose
+				s.keys = 0
+			}
+		}
+	}
+}
+
 // sorted returns the strata by the prefix of their group, so that a seed gives
 // one sample.
 func (t *tally) sorted() []*stratum {
@@ -253,9 +276,20 @@ const z95 = 1.96
 func (t *tally) fill(u *Usage) {
 	var live, pages, liveVar, pagesVar float64
 	u.Exact = true
+	average := t.average()
 	for _, s := range t.sorted() {
+		if s.keys == 0 {
+			continue
+		}
 		sum, v := s.total()
+		if s.record.n == 0 { // the budget did not reach: as if it were like the rest, and no more is known
+			sum = average * float64(s.keys)
+			v = sum * sum
+		}
 		p, pv := s.pages.total(s.keys)
+		if s.record.n == 0 {
+			p, pv = sum/fillPercent, v
+		}
 		if r := s.record.mean; r > 0 && s.listed < s.keys {
 			pv = max(pv, v*(s.pages.mean/r)*(s.pages.mean/r))
 		}
@@ -272,6 +306,15 @@ func (t *tally) fill(u *Usage) {
 	}
 	slices.SortStableFunc(u.Groups, func(a, b Group) int { return cmp.Compare(b.Bytes.Bytes, a.Bytes.Bytes) })
 	u.Spaces, u.Partial = t.spaces(live), t.capped
+}
+
+// average is the mean size of a record over all that were read.
+func (t *tally) average() float64 {
+	var sum, n float64
+	for _, s := range t.sorted() {
+		sum, n = sum+float64(s.record.n)*s.record.mean, n+float64(s.record.n)
+	}
+	return ratio(sum, n)
 }
 
 // join appends a group, or adds it to the last one if that has the same prefix.
