@@ -40,7 +40,6 @@ type compaction struct {
 	client *cluster.Client
 	opts   CompactOptions
 	sink   progress.Sink
-	ran    bool // every member has freed its pages since a physical compaction, and counted them
 }
 
 // PlanCompact looks at the cluster and plans a compaction. Nothing is sent that
@@ -199,7 +198,7 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	if err := c.twice(ctx, quorum, rev); err != nil {
+	if err := quorum.Compact(ctx, rev, c.opts.Physical); err != nil {
 		if fault.CauseOf(err) == cluster.CauseCompacted {
 			return plan.Skip("compacted this far already")
 		}
@@ -213,25 +212,9 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	if err != nil {
 		return err
 	}
-	c.ran = true
 	r.BeforeBytes, r.AfterBytes = plan.Bytes(largestInUse(before)), plan.Bytes(largestInUse(after))
 	r.Reason = "bytes in use inside the file of the fullest member; the file itself shrinks only with defrag"
 	return nil
-}
-
-// twice compacts to the revision before rev and then to rev. The pages that a
-// commit of bbolt frees are counted as free only at the next commit, and a
-// member that takes no writes, as under NOSPACE, makes none: it would report its
-// old bytes in use for ever. The second compaction is that next commit, on every
-// member.
-func (c *compaction) twice(ctx context.Context, quorum *cluster.QuorumClient, rev int64) error {
-	if c.opts.Physical && c.guard(ctx, rev-1) == nil {
-		err := quorum.Compact(ctx, rev-1, true)
-		if err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
-			return err
-		}
-	}
-	return quorum.Compact(ctx, rev, c.opts.Physical)
 }
 
 func alreadyCompacted(t target, f compactFacts) plan.Step {

@@ -29,8 +29,6 @@ type DefragOptions struct {
 	DataDir         string        // of the member on this machine, where it can't be found by itself
 	SkipDiskCheck   bool          // do not look for room for the copy
 	MetricsURLs     []string      // NAME=URL, for members that serve /metrics elsewhere than their client URL
-
-	fresh func() bool // says whether what members report as in use can be trusted although they take no writes
 }
 
 // DefaultDefragOptions returns what `kvd defrag` does when told nothing.
@@ -69,6 +67,9 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 		return nil, err
 	}
 	if err := checkOverrides(urls, view); err != nil {
+		return nil, err
+	}
+	if view, err = trueSizes(ctx, client, view); err != nil {
 		return nil, err
 	}
 	return planDefrag(ctx, &liveCluster{client: client, urls: urls, http: client.HTTPClient()}, view, o, sink, late)
@@ -125,7 +126,7 @@ func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, er
 			return why, err
 		}
 	}
-	if gain, least := gainOf(m.Status), d.minGain(view, m.Status); gain < least {
+	if gain, least := gainOf(m.Status), d.minGain(m.Status); gain < least {
 		return fmt.Sprintf("nothing to gain: %s of %s are free, less than %s (--min-gain)",
 			binary(gain), binary(m.Status.DBSize), binary(least)), nil
 	}
@@ -135,21 +136,16 @@ func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, er
 // gainOf predicts by how many bytes a defragmentation makes the file smaller.
 func gainOf(s *cluster.Status) int64 { return max(0, s.DBSize-s.DBInUse) }
 
-// minGain returns what a member must have to gain. Under NOSPACE that is nothing
-// where the file is what filled the quota: pages that a compaction freed count as
-// free only after the commit of a later write, and such a cluster takes none.
-func (d *defragmentation) minGain(view cluster.View, s *cluster.Status) int64 {
-	usage, known := s.UsageRatio()
+// minGain returns what a member must have to gain, in bytes.
+func (d *defragmentation) minGain(s *cluster.Status) int64 {
 	switch {
 	case d.opts.MinGain >= 0:
 		return d.opts.MinGain
-	case d.rule != nil, known && usage >= fullRatio && view.HasAlarm(cluster.AlarmNoSpace) && !d.sizesFresh():
+	case d.rule != nil:
 		return 0
 	}
 	return max(1<<20, s.DBSize/100)
 }
-
-func (d *defragmentation) sizesFresh() bool { return d.opts.fresh != nil && d.opts.fresh() }
 
 // predicted is a member's line in the plan.
 func predicted(m cluster.Member, state plan.State, reason string) plan.StepResult {

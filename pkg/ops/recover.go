@@ -53,6 +53,10 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := r.refuse(view); err != nil {
 		return nil, err
 	}
+	view, err := trueSizes(ctx, client, view)
+	if err != nil {
+		return nil, err
+	}
 	p := &plan.Plan{Op: "alarm recover", Notes: r.whatIsWrong(view)}
 	if len(nospace(view)) > 0 || len(r.above(view)) > 0 {
 		steps, notes, err := r.shrinkSteps(ctx, view)

@@ -47,9 +47,7 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		}
 		margin = closer
 	}
-	o := r.opts.Defrag
-	o.fresh = func() bool { return r.compact.ran }
-	defrag, err := planDefragLate(ctx, r.client, view, o, r.sink)
+	defrag, err := planDefragLate(ctx, r.client, view, r.opts.Defrag, r.sink)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,8 +21,22 @@ func refreshSizes(ctx context.Context, client *cluster.Client, view cluster.View
 		if err != nil {
 			continue
 		}
+		// Twice: the first commit may come while a read transaction still holds
+		// on to the pages.
+		refreshMember(ctx, mc)
 		refreshMember(ctx, mc)
 	}
+}
+
+// trueSizes returns the view again with sizes that can be trusted where nobody
+// writes. While writes pass, every commit counts anew, and nothing is done.
+func trueSizes(ctx context.Context, client *cluster.Client, view cluster.View) (cluster.View, error) {
+	if !view.HasAlarm(cluster.AlarmNoSpace) {
+		return view, nil
+	}
+	refreshSizes(ctx, client, view)
+	fresh, err := client.View(ctx)
+	return assumeLike(fresh, view), err
 }
 
 func refreshMember(ctx context.Context, m *cluster.MemberClient) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,20 +77,20 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view))
 }
 
-// unreadable is the error for members that did not answer: the picture is
-// complete all the same, with the reason beside each of them.
+// unreadable is the error for members and endpoints that did not answer: the
+// picture is complete all the same, with the reason beside each of them.
 func unreadable(v cluster.View) error {
-	silent := v.Silent()
-	if len(silent) == 0 {
+	var why []string
+	if n := len(v.Silent()); n > 0 {
+		why = append(why, fmt.Sprintf("%d of %d members did not answer", n, len(v.Members)))
+	}
+	for _, u := range v.Unreached {
+		why = append(why, fmt.Sprintf("endpoint %s: %s", u.Endpoint, fault.CauseOf(u.Err)))
+	}
+	if len(why) == 0 {
 		return nil
 	}
-	e := &fault.Error{Kind: fault.Partial, Cause: "members_silent", Msg: fmt.Sprintf("%d of %d members did not answer", len(silent), len(v.Members))}
-	for _, m := range silent {
-		if fault.KindOf(m.Err) == fault.Denied && len(v.Answered()) == 0 {
-			e.Kind = fault.Denied
-		}
-	}
-	return e
+	return &fault.Error{Kind: fault.Partial, Cause: "not_all_answered", Msg: strings.Join(why, "; ")}
 }
 
 // judge is what --exit-code adds.

@@ -20,16 +20,24 @@ func statusTable(v cluster.View) func(io.Writer) error {
 			return err
 		}
 		for _, m := range v.Silent() {
-			fmt.Fprintf(w, "\n%s: %s\n", render.Safe(m.Label()), render.Safe(m.Err.Error()))
-			if hint := fault.HintOf(m.Err); hint != "" {
-				fmt.Fprintf(w, "  hint: %s\n", render.Safe(hint))
-			}
+			drawTrouble(w, m.Label(), m.Err)
+		}
+		for _, u := range v.Unreached {
+			drawTrouble(w, "endpoint "+u.Endpoint, u.Err)
 		}
 		drawAlarmLines(w, v)
 		for _, n := range v.Notes {
 			fmt.Fprintf(w, "note: %s\n", render.Safe(n))
 		}
 		return nil
+	}
+}
+
+// drawTrouble says why somebody did not answer, and what to do about it.
+func drawTrouble(w io.Writer, who string, err error) {
+	fmt.Fprintf(w, "%s: %s\n", render.Safe(who), render.Safe(fault.Why(err)))
+	if hint := fault.HintOf(err); hint != "" {
+		fmt.Fprintf(w, "  hint: %s\n", render.Safe(hint))
 	}
 }
 
