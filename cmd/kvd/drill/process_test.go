@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"kvd/cmd/kvd/drill"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/server/servertest"
 )
 
@@ -27,7 +29,10 @@ type drillProcess struct {
 // startDrill starts one that writes to stdout, or to a pipe if that is nil.
 func startDrill(t *testing.T, stdout io.Writer, args ...string) *drillProcess {
 	t.Helper()
-	p := &drillProcess{dir: t.TempDir()}
+	p := &drillProcess{dir: filepath.Join(t.TempDir(), "the operator's folder")}
+	if err := os.Mkdir(p.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	args = append([]string{"drill", "nospace", "--quota=4MiB", "--remedy=raise-quota", "--progress=plain", "--dir=" + p.dir}, args...)
 	p.Cmd = exec.Command(servertest.Binary(t), args...)
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell with job control does
@@ -79,7 +84,7 @@ func TestSignals(t *testing.T) {
 		at      string
 		members string
 	}{
-		{syscall.SIGINT, 130, "filling", "--members=3"},
+		{syscall.SIGINT, 130, "filling", "--members=2"},
 		{syscall.SIGTERM, 143, "starting", "--members=2"},
 		{syscall.SIGHUP, 130, "restarting", "--members=1"},
 	} {
@@ -101,9 +106,9 @@ func TestSignals(t *testing.T) {
 // A kill that nobody can answer still takes the members along.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	p := startDrill(t, io.Discard, "--members=3")
+	p := startDrill(t, io.Discard, "--members=2")
 	p.until(t, "filling")
-	if n := len(processesNaming(t, p.dir)); n != 3 {
+	if n := len(processesNaming(t, p.dir)); n != 2 {
 		t.Errorf("%d members run", n)
 	}
 	if err := p.Process.Kill(); err != nil {
@@ -140,7 +145,7 @@ func TestReaderLeaves(t *testing.T) {
 func TestKeptOutlives(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := startDrill(t, &out, "--members=3", "--keep", "-o=json")
+	p := startDrill(t, &out, "--members=2", "--keep", "-o=json")
 	group := p.Process.Pid
 	if code := p.end(); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -155,12 +160,15 @@ func TestKeptOutlives(t *testing.T) {
 			t.Errorf("process %d is in the group of kvd, %d (%v)", pid, group, err)
 		}
 	}
-	if len(r.Kept.PIDs) != 3 || len(processesNaming(t, p.dir)) != 3 {
+	if len(r.Kept.PIDs) != 2 || len(processesNaming(t, p.dir)) != 2 {
 		t.Errorf("processes %v, of which run %v", r.Kept.PIDs, processesNaming(t, p.dir))
 	}
 	status := exec.Command("sh", "-c", strings.Replace(r.Kept.Status, "kvd", servertest.Binary(t), 1)+" --exit-code")
 	if text, err := status.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", status, err, text)
+	}
+	if view := viewOf(t, r); len(view.Alarms) != 0 || view.Members[0].Status.Revision < r.Proof.Revision {
+		t.Errorf("the kept cluster: %+v", view)
 	}
 	stop := exec.Command("sh", "-c", r.Kept.Stop)
 	if text, err := stop.CombinedOutput(); err != nil {
@@ -169,4 +177,21 @@ func TestKeptOutlives(t *testing.T) {
 	if _, err := os.Stat(r.Kept.Dir); err == nil {
 		t.Errorf("%s is still there after %s", r.Kept.Dir, r.Kept.Stop)
 	}
+}
+
+func viewOf(t *testing.T, r drill.Report) cluster.View {
+	t.Helper()
+	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: r.Endpoints})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	view, err := client.View(t.Context())
+	if err == nil {
+		err = view.Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
 }

@@ -18,7 +18,7 @@ func TestRecover(t *testing.T) {
 	for _, tc := range []struct {
 		members int
 		quota   int64
-	}{{1, 4 << 20}, {3, 6 << 20}, {2, 5 << 20}} {
+	}{{1, 7 << 20}, {3, 4 << 20}, {2, 5 << 20}} {
 		t.Run(fmt.Sprintf("%d members, %d MiB", tc.members, tc.quota>>20), func(t *testing.T) {
 			t.Parallel()
 			o := options(t, tc.members, tc.quota, drill.RemedyRecover)

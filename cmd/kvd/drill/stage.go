@@ -125,9 +125,10 @@ func (s *stage) leave() *Kept {
 	return k
 }
 
-// quoted is a path as a shell takes it for one word.
+// quoted is a path as a shell takes it for one word. It does without
+// backslashes, which are escaped wherever text is shown.
 func quoted(path string) string {
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(path, "'", `'"'"'`) + "'"
 }
 
 // commitPause is longer than the 100 ms after which etcd commits its backend:
