@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// settlePolls is how often a settling cluster is looked at.
+	// settleLook is how often a settling cluster is looked at.
 	settleLook = 250 * time.Millisecond
 	// settleLimit is how long a disturbed member may take to catch up.
 	settleLimit = 5 * time.Minute
@@ -169,20 +169,28 @@ func (d *defragmentation) settle(ctx context.Context) error {
 	if d.last.IsZero() {
 		return nil
 	}
+	if err := d.catchUp(ctx, d.opts.Settle); err != nil {
+		return err
+	}
+	d.last = time.Time{}
+	return nil
+}
+
+// catchUp waits until the disturbed member has applied what is committed, and
+// until the pause since it was disturbed has passed. A member that does not
+// answer at all ends the wait: the gates say what is wrong with it.
+func (d *defragmentation) catchUp(ctx context.Context, pause time.Duration) error {
 	for limit := d.last.Add(settleLimit); ; {
 		view, err := d.c.View(ctx)
 		if err != nil {
 			return err
 		}
-		m, _ := view.MemberByID(d.dist)
-		lag := view.Lag(m)
-		behind := m.Status == nil || lag > caughtUp
-		if m.Err != nil { // the gates say what is wrong with it
+		m, ok := view.MemberByID(d.dist)
+		if !ok || m.Status == nil {
 			return nil
 		}
-		left := d.opts.Settle - time.Since(d.last)
-		if !behind && left <= 0 {
-			d.last = time.Time{}
+		lag, left := view.Lag(m), pause-time.Since(d.last)
+		if lag <= caughtUp && left <= 0 {
 			return nil
 		}
 		if time.Now().After(limit) {

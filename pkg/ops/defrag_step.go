@@ -74,6 +74,11 @@ func (d *defragmentation) member(ctx context.Context, view cluster.View, m clust
 	delete(d.todo, m.ID)
 	r.AfterBytes = plan.Bytes(after.DBSize)
 	r.Reason = outcome(m.Status, &after, how)
+	if len(d.hooks.afterArgv) > 0 { // which may well send clients to it again
+		if err := d.catchUp(ctx, 0); err != nil {
+			return err
+		}
+	}
 	if err := d.hooks.after(ctx, m, *m.Status, after); err != nil {
 		return &fault.Error{Kind: fault.Unavailable, Cause: "after_member", Op: "defrag", Subject: m.Label(),
 			Msg: "defragmented, but the --after-member command failed", Err: err}

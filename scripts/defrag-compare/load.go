@@ -26,12 +26,12 @@ type load struct {
 	done    []request
 }
 
-func newLoad(g *group, o options) (*load, error) {
+func newLoad(endpoints []string, o options) (*load, error) {
 	l := &load{o: o}
-	for _, ep := range g.endpoints {
+	for _, ep := range endpoints {
 		eps := []string{ep}
 		if o.Balanced {
-			eps = g.endpoints
+			eps = endpoints
 		}
 		c, err := clientv3.New(clientv3.Config{Endpoints: eps})
 		if err != nil {

@@ -14,9 +14,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -33,6 +35,7 @@ type options struct {
 	JSON               bool
 	KvdArgs            string
 	Only               string
+	Drain              bool
 	Seed               uint64
 }
 
@@ -51,10 +54,18 @@ func main() {
 	flag.BoolVar(&o.JSON, "json", false, "print the result as JSON")
 	flag.StringVar(&o.KvdArgs, "kvd-args", "", "more arguments for kvd defrag, separated by spaces")
 	flag.StringVar(&o.Only, "only", "", "measure only this tool: etcdctl or kvd")
+	flag.BoolVar(&o.Drain, "drain", false, "also measure kvd with hooks that take each member out of the client's reach (implies -balanced)")
+	hook := flag.String("order", "", "as a hook of kvd defrag: send this order for the member in KVD_MEMBER_NAME, as URL ORDER")
 	flag.Uint64Var(&o.Seed, "seed", 1, "seed of the data")
 	flag.Parse()
+	o.Balanced = o.Balanced || o.Drain
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, o)
+	var err error
+	if *hook != "" {
+		err = order(ctx, fmt.Sprintf("%s/%s/%s", *hook, os.Getenv("KVD_MEMBER_NAME"), flag.Arg(0)))
+	} else {
+		err = run(ctx, o)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "defrag-compare:", err)
@@ -68,8 +79,7 @@ type summary struct {
 	Data    dataset            `json:"data"`
 	Rounds  []result           `json:"rounds"`
 	Failed  map[string]int     `json:"failed"`
-	Ratio   float64            `json:"failed_kvd_over_etcdctl"`
-	Longest map[string]float64 `json:"longest_defrag_seconds"`
+	Ratio   map[string]float64 `json:"failed_over_failed_of_etcdctl"`
 }
 
 func run(ctx context.Context, o options) error {
@@ -86,12 +96,15 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	logf("each file: %d MiB, in use %d MiB (leader %d)", data.SizeBytes>>20, data.InUseBytes>>20, data.Keys)
-	s := summary{Options: o, Data: data, Failed: map[string]int{}, Longest: map[string]float64{}}
+	logf("each file: %d MiB, in use %d MiB; %d keys written", data.SizeBytes>>20, data.InUseBytes>>20, data.Keys)
+	s := summary{Options: o, Data: data, Failed: map[string]int{}, Ratio: map[string]float64{}}
 	for round := range o.Rounds {
 		tools := []string{"etcdctl", "kvd"}
+		if o.Drain {
+			tools = append(tools, "kvd+drain")
+		}
 		if round%2 == 1 {
-			tools[0], tools[1] = tools[1], tools[0]
+			slices.Reverse(tools)
 		}
 		for _, tool := range tools {
 			if o.Only != "" && o.Only != tool {
@@ -106,8 +119,10 @@ func run(ctx context.Context, o options) error {
 			s.Failed[tool] += r.Failed
 		}
 	}
-	if s.Failed["etcdctl"] > 0 {
-		s.Ratio = float64(s.Failed["kvd"]) / float64(s.Failed["etcdctl"])
+	for tool, n := range s.Failed {
+		if base := s.Failed["etcdctl"]; base > 0 && tool != "etcdctl" {
+			s.Ratio[tool] = float64(n) / float64(base)
+		}
 	}
 	return s.print(o.JSON)
 }
@@ -122,7 +137,10 @@ func (s summary) print(asJSON bool) error {
 	for _, r := range s.Rounds {
 		fmt.Println(r)
 	}
-	fmt.Printf("failed requests: etcdctl %d, kvd %d, ratio %.2f\n", s.Failed["etcdctl"], s.Failed["kvd"], s.Ratio)
+	fmt.Printf("failed requests: etcdctl %d\n", s.Failed["etcdctl"])
+	for _, tool := range slices.Sorted(maps.Keys(s.Ratio)) {
+		fmt.Printf("failed requests: %s %d, ratio to etcdctl %.2f\n", tool, s.Failed[tool], s.Ratio[tool])
+	}
 	return nil
 }
 

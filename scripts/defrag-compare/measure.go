@@ -46,7 +46,20 @@ func measure(ctx context.Context, o options, tool string) (r result, err error) 
 		return r, err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
-	l, err := newLoad(g, o)
+	endpoints, hooks := g.endpoints, []string(nil)
+	if o.Drain {
+		// Also for those that do not drain, so that the path is the same for all.
+		fs, err := newFronts(g)
+		if err != nil {
+			return r, err
+		}
+		defer fs.close()
+		endpoints = fs.endpoints()
+		if tool == "kvd+drain" {
+			hooks = []string{"--before-member", hook(fs.url, "drain"), "--after-member", hook(fs.url, "restore")}
+		}
+	}
+	l, err := newLoad(endpoints, o)
 	if err != nil {
 		return r, err
 	}
@@ -56,7 +69,7 @@ func measure(ctx context.Context, o options, tool string) (r result, err error) 
 	wg.Go(func() { l.run(loadCtx) })
 	pause(ctx, 5*time.Second)
 	began := time.Now()
-	toolErr := runTool(ctx, o, tool, g)
+	toolErr := runTool(ctx, o, tool, g, hooks)
 	r.ToolSeconds = time.Since(began).Seconds()
 	pause(ctx, 5*time.Second)
 	stopLoad()
@@ -91,14 +104,22 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func runTool(ctx context.Context, o options, tool string, g *group) error {
+func hook(url, order string) string {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return fmt.Sprintf("'%s' -order %s %s", self, url, order)
+}
+
+func runTool(ctx context.Context, o options, tool string, g *group, hooks []string) error {
 	args := []string{"defrag", "--endpoints", strings.Join(g.endpoints, ",")}
 	bin := o.Kvd
 	if tool == "etcdctl" {
 		// The default timeout of 5 s would end etcdctl before the server is done.
 		bin, args = o.Etcdctl, append(args, "--cluster", "--command-timeout", "5m")
 	} else {
-		args = append(append(args, "--yes"), strings.Fields(o.KvdArgs)...)
+		args = append(append(append(args, "--yes", "--progress", "none"), hooks...), strings.Fields(o.KvdArgs)...)
 	}
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
