@@ -53,6 +53,9 @@ func (d *defragmentation) moveAway(ctx context.Context, view cluster.View, from 
 	if err != nil {
 		return err
 	}
+	if err := d.waitCalm(ctx, next); err != nil {
+		return err
+	}
 	d.sink.Event(progress.Event{Op: "defrag", Subject: from.Label(), Phase: "moving leadership", Note: "to " + next.Label()})
 	if err := d.c.MoveLeader(ctx, from.ID, next.ID); err != nil && !uncertain(err) {
 		return err

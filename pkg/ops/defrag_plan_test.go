@@ -8,6 +8,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 )
@@ -273,5 +274,36 @@ func TestHooks(t *testing.T) {
 		f := &fakeCluster{view: fakeView(1, three()...)}
 		_, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
 		errorsIs(t, err, fault.Usage, "hook")
+	}
+}
+
+// The leadership is moved when the next leader's disk is quick again.
+func TestMoveWaitsForAQuickDisk(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		means []float64 // seconds per fsync in each look after the first; the last one stays
+		looks int       // at the next leader's metrics before the move
+	}{{[]float64{0.002}, 2}, {[]float64{0.2, 0.08, 0.004}, 4}, {nil, 1}} {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		looks, count, sum := 0, 0, 0.0
+		f.metrics = func(id uint64) (string, error) {
+			text := defragMetrics(0, 0, 0, 1)
+			if id != 2 || tc.means == nil {
+				return text, nil
+			}
+			looks++
+			if looks > 1 {
+				count += 10
+				sum += 10 * tc.means[min(looks-2, len(tc.means)-1)]
+			}
+			return text + fmt.Sprintf("# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[2]d\n%[1]s_sum %[3]g\n%[1]s_count %[2]d\n", metrics.WALFsync, count, sum), nil
+		}
+		d := &defragmentation{c: f, opts: fast(), sink: progress.Discard}
+		if err := d.waitCalm(t.Context(), f.view.Members[1]); err != nil {
+			t.Fatal(err)
+		}
+		if tc.means != nil && looks != tc.looks {
+			t.Errorf("%v: looked %d times, want %d", tc.means, looks, tc.looks)
+		}
 	}
 }
