@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
 )
 
 // alarmDisarmOptions are the flags of kvd alarm disarm.
@@ -60,18 +61,7 @@ func runAlarmDisarm(ctx context.Context, app *App, o alarmDisarmOptions) error {
 	if o.Type != cluster.AlarmNoSpace && o.Type != cluster.AlarmCorrupt {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm disarm", Msg: "--type " + o.Type + ": want NOSPACE or CORRUPT"}
 	}
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // the plan has verified what it did
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := ops.PlanDisarm(client, o.quota.assume(view), o.DisarmOptions)
-	if err != nil {
-		return err
-	}
-	return app.runPlan(ctx, p, view.Source, o.plan)
+	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
+		return ops.PlanDisarm(client, o.quota.assume(view), o.DisarmOptions)
+	})
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/plan"
 )
 
 // alarmRecoverOptions are the flags of kvd alarm recover.
@@ -59,18 +61,7 @@ the alarm as it is. Interrupted anywhere, the same command finishes the job.`,
 }
 
 func runAlarmRecover(ctx context.Context, app *App, o alarmRecoverOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // the plan has verified what it did
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := ops.PlanRecover(ctx, client, o.quota.assume(view), o.RecoverOptions, app.Progress())
-	if err != nil {
-		return err
-	}
-	return app.runPlan(ctx, p, view.Source, o.plan)
+	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
+		return ops.PlanRecover(ctx, client, o.quota.assume(view), o.RecoverOptions, app.Progress())
+	})
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
 )
 
 // compactOptions are the flags of kvd compact.
@@ -109,18 +111,7 @@ func (o *compactOptions) goal(fs *pflag.FlagSet) error {
 }
 
 func runCompact(ctx context.Context, app *App, o compactOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // the plan has verified what it did
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := ops.PlanCompact(ctx, client, view, o.CompactOptions, app.Progress())
-	if err != nil {
-		return err
-	}
-	return app.runPlan(ctx, p, view.Source, o.plan)
+	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
+		return ops.PlanCompact(ctx, client, view, o.CompactOptions, app.Progress())
+	})
 }

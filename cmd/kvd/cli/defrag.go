@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/plan"
 )
 
 // defragOptions are the flags of kvd defrag.
@@ -98,18 +100,7 @@ environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.`,
 }
 
 func runDefrag(ctx context.Context, app *App, o defragOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // the plan has verified what it did
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
-	if err != nil {
-		return err
-	}
-	return app.runPlan(ctx, p, view.Source, o.plan)
+	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
+		return ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
+	})
 }

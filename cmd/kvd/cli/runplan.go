@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 )
@@ -28,6 +29,24 @@ func (f *planFlags) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.DryRun, "dry-run", false, "show the plan that would be run, and run nothing")
 	fs.BoolVarP(&f.Yes, "yes", "y", false, "run the plan without asking")
 	fs.StringVar(&f.Report, "report", "", "append the report to this file, as one line of JSON")
+}
+
+// onCluster connects, looks, has a plan made of what is seen, and runs it.
+func (a *App) onCluster(ctx context.Context, c clientFlags, f planFlags, makePlan func(*cluster.Client, cluster.View) (*plan.Plan, error)) error {
+	client, err := a.connect(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // the plan has verified what it did
+	view, err := client.View(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := makePlan(client, view)
+	if err != nil {
+		return err
+	}
+	return a.runPlan(ctx, p, view.Source, f)
 }
 
 // runPlan shows a plan, asks, runs it and prints the report, also after a
