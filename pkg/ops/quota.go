@@ -82,7 +82,7 @@ type FileContent struct {
 	Member       string            `json:"member"`
 	DBSize       int64             `json:"db_size_bytes"`
 	InUse        int64             `json:"db_in_use_bytes"`
-	Free         int64             `json:"free_bytes"`
+	Free         int64             `json:"db_free_bytes"`
 	Live         keyspace.Estimate `json:"live"`
 	History      keyspace.Estimate `json:"history"`
 	Other        int64             `json:"other_bytes"` // etcd's own few pages, and what no kept revision can explain: partly filled ones
