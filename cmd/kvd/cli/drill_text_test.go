@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"kvd/cmd/kvd/drill"
+)
+
+// recordedDrills are reports of real runs, as -o json printed them.
+func recordedDrills(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/drill-nospace-*.json")
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("recorded reports: %v, %v", paths, err)
+	}
+	out := map[string][]byte{}
+	for _, path := range paths {
+		if out[path], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func storyOf(t *testing.T, raw []byte) string {
+	t.Helper()
+	var r drill.Report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, p := range []drill.Phase{drill.PhaseReproduce, drill.PhaseDiagnose, drill.PhaseRemedy, drill.PhaseProve, drill.PhaseEnd} {
+		if err := tellNospace(&b, r, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// No number in the story of a drill is the story's own: take the numbers out of
+// the report, and none is left in the story.
+func TestDrillNumbersAreTheReports(t *testing.T) {
+	digits := regexp.MustCompile(`[1-9]`)
+	for path, raw := range recordedDrills(t) {
+		if n := len(digits.FindAllString(storyOf(t, raw), -1)); n < 200 {
+			t.Errorf("%s: a story with only %d digits", path, n)
+		}
+		var report any
+		if err := json.Unmarshal(raw, &report); err != nil {
+			t.Fatal(err)
+		}
+		bare, err := json.Marshal(without(report))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(storyOf(t, bare)) {
+			if digits.MatchString(line) {
+				t.Errorf("%s: a number that is not in the report: %s", path, line)
+			}
+		}
+	}
+}
+
+// without returns a JSON value with 0 for every number and a letter for every
+// digit in its strings.
+func without(v any) any {
+	switch x := v.(type) {
+	case float64:
+		return 0
+	case string:
+		return regexp.MustCompile(`[0-9]`).ReplaceAllString(x, "a")
+	case []any:
+		for i := range x {
+			x[i] = without(x[i])
+		}
+	case map[string]any:
+		for name := range maps.Clone(x) {
+			if x[name] = without(x[name]); name == "started_at" {
+				delete(x, name) // a date without digits is none
+			}
+		}
+	}
+	return v
+}
+
+// What matters is in the story: each of these numbers of the report is told.
+func TestDrillStoryTells(t *testing.T) {
+	for path, raw := range recordedDrills(t) {
+		var r drill.Report
+		if err := json.Unmarshal(raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		story := storyOf(t, raw)
+		want := []string{r.RefusedWriteError, r.Compactor.Key, string(r.Outcome), r.Remedy}
+		for _, a := range append(slices.Clone(r.Refused), r.StillSaid...) {
+			want = append(want, a.Error)
+		}
+		for _, s := range r.Sizes[1:] { // empty files are no news
+			for _, m := range s.Members {
+				want = append(want, sizeText(m.DBSize), sizeText(m.DBInUse))
+			}
+		}
+		for _, a := range r.Alarms {
+			want = append(want, a.Type+" of "+a.MemberName)
+		}
+		r.Missing = []string{"the one thing"}
+		for _, text := range want {
+			if !strings.Contains(story, text) {
+				t.Errorf("%s: %q is not told", path, text)
+			}
+		}
+		var b bytes.Buffer
+		if err := tellNospace(&b, r, drill.PhaseEnd); err != nil || !strings.Contains(b.String(), "the one thing") {
+			t.Errorf("%s: what is missing is not told: %s", path, &b)
+		}
+	}
+}
