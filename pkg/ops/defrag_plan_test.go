@@ -221,24 +221,23 @@ func TestNothingStartsWhileOneIsInFlight(t *testing.T) {
 	}
 }
 
-// Under NOSPACE a full file is defragmented though it says that nothing is free:
-// what a compaction freed last counts only after a write.
-func TestNoSpaceIsAReason(t *testing.T) {
-	for _, tc := range []struct {
-		size   int64
-		raised bool
-		want   int
-	}{{63, true, 1}, {63, false, 0}, {20, true, 0}} {
-		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: tc.size, inUse: tc.size})}
-		if tc.raised {
-			f.view.Alarms = []cluster.Alarm{{MemberID: 1, Type: cluster.AlarmNoSpace}}
-		}
-		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Run(t.Context(), nil, progress.Discard); err != nil || len(f.calls) != tc.want {
-			t.Errorf("%+v: did %v, %v", tc, f.calls, err)
+// NOSPACE is no gate, and no reason either: members that gain are defragmented
+// whether it is raised or not, the others are left alone. (Their sizes are
+// counted anew before the plan is made, see trueSizes.)
+func TestNoSpaceDecidesNothing(t *testing.T) {
+	for _, raised := range []bool{true, false} {
+		for inUse, want := range map[int64]int{20: 1, 63: 0} {
+			f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: 63, inUse: inUse})}
+			if raised {
+				f.view.Alarms = []cluster.Alarm{{MemberID: 1, Type: cluster.AlarmNoSpace}}
+			}
+			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Run(t.Context(), nil, progress.Discard); err != nil || len(f.calls) != want {
+				t.Errorf("raised %v, in use %d: did %v, %v", raised, inUse, f.calls, err)
+			}
 		}
 	}
 }

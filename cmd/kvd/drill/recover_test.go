@@ -109,7 +109,7 @@ func TestSabotage(t *testing.T) {
 		{"no compaction", 3, drill.RemedyRecover, func(p *plan.Plan) { drop(p, "compact") },
 			drill.NotRemedied, "no compaction was carried out"},
 		{"a compaction that does nothing", 1, drill.RemedyRecover, func(p *plan.Plan) { idle(p, "compact") },
-			drill.NotRemedied, "the compaction has freed nothing on m1"},
+			drill.NotRemedied, "which is not below 90% of its quota"},
 		{"no defragmentation", 1, drill.RemedyRecover, func(p *plan.Plan) { drop(p, "defrag", "move") },
 			drill.NotRemedied, "no defragmentation was carried out"},
 		{"a defragmentation that does nothing", 2, drill.RemedyRecover, func(p *plan.Plan) { idle(p, "defrag") },
