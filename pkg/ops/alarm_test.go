@@ -46,11 +46,17 @@ func TestDisarmIsRefusedWhereTheAlarmWouldComeBack(t *testing.T) {
 			if r.Outcome != plan.OutcomeFailed {
 				t.Errorf("outcome %s, want failed", r.Outcome)
 			}
-			v := p.view(t)
+			// Where nobody writes, only the member that compacted for the client
+			// has counted its free pages.
+			v, least := p.view(t), w.quota
 			for _, m := range v.Members {
-				if m.Status.DBSize < w.quota || m.Status.DBInUse > w.quota/3 {
-					t.Errorf("%s: size %d, in use %d of %d: the case was not built", m.Name, m.Status.DBSize, m.Status.DBInUse, w.quota)
+				least = min(least, m.Status.DBInUse)
+				if m.Status.DBSize < w.quota {
+					t.Errorf("%s: size %d of %d: the case was not built", m.Name, m.Status.DBSize, w.quota)
 				}
+			}
+			if least > w.quota/3 {
+				t.Errorf("in use %d of %d: the case was not built", least, w.quota)
 			}
 			if !v.HasAlarm(cluster.AlarmNoSpace) {
 				t.Error("the refused disarm disarmed")

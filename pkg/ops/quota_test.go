@@ -237,7 +237,7 @@ func TestQuotaLargestPut(t *testing.T) {
 			p.put(t, next, next, 64<<10)
 			p.committed(t)
 			for ; room() > mib; next++ {
-				if _, err := p.Client.Put(t.Context(), p.key(next), strings.Repeat("x", 256<<10)); err != nil {
+				if _, err := p.Client.Put(t.Context(), p.key(next), strings.Repeat("x", 64<<10)); err != nil {
 					t.Fatal(err)
 				}
 				p.committed(t)

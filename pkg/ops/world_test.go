@@ -28,13 +28,13 @@ type world struct {
 	keyFmt  string
 }
 
-// worlds are the sets each case is run with: the plain one, a larger quota on
+// worlds are the sets each case is run with: the plain one, another quota on
 // three members, and a secured cluster whose keys are not UTF-8.
 func worlds() map[string]world {
 	return map[string]world{
 		"1 member":           {members: 1, quota: 16 * mib, keyFmt: "/registry/pods/default/p%d"},
-		"3 members 24 MiB":   {members: 3, quota: 24 * mib, keyFmt: "/registry/configmaps/kube-system/c%d"},
-		"mTLS auth bin keys": {members: 1, quota: 20 * mib, secure: true, keyFmt: "\xff\xfe\x00%d"},
+		"3 members 8 MiB":    {members: 3, quota: 8 * mib, keyFmt: "/registry/configmaps/kube-system/c%d"},
+		"mTLS auth bin keys": {members: 1, quota: 10 * mib, secure: true, keyFmt: "\xff\xfe\x00%d"},
 	}
 }
 

@@ -41,6 +41,8 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 		}) {
 			v = view(t, cl) // a follower applies a moment later
 		}
+		<-time.After(300 * time.Millisecond) // and counts its pages at its next commit
+		v = view(t, cl)
 		if !v.HasAlarm(cluster.AlarmNoSpace) || len(v.Alarms) == 0 || !v.Alarms[0].InMemberList || v.EffectiveQuota() != c.quota {
 			t.Fatalf("alarms %+v", v.Alarms)
 		}
