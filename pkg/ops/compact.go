@@ -111,18 +111,11 @@ func (c *compaction) rate(ctx context.Context, f compactFacts) (float64, error) 
 		return 0, nil
 	}
 	c.sink.Event(progress.Event{Op: "compact", Phase: "measuring the write rate", Total: int64(rateWindow.Seconds()), Unit: "seconds"})
-	if err := wait(ctx, rateWindow); err != nil {
-		return 0, err
-	}
 	quorum, err := c.client.Quorum(ctx)
 	if err != nil {
 		return 0, err
 	}
-	again, err := quorum.Get(ctx, compactRevKey)
-	if err != nil {
-		return 0, err
-	}
-	return float64(again.Header.Revision-f.Head) / rateWindow.Seconds(), nil
+	return keyspace.MeasureWriteRate(ctx, quorum, rateWindow)
 }
 
 // step is one compaction up to rev.

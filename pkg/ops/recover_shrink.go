@@ -52,7 +52,11 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		return nil, nil, err
 	}
 	steps = append(steps, defrag.Steps...)
-	return append(steps, r.checkStep()), notes(t, facts), nil
+	said := notes(t, facts)
+	if biggest := r.biggest(ctx, view); biggest != "" {
+		said = append(said, "most of the live data is "+biggest)
+	}
+	return append(steps, r.checkStep()), said, nil
 }
 
 // margin chooses how many revisions to leave in place: minMargin, or fewer
@@ -114,13 +118,19 @@ func (r *recovery) closerStep(margin int64) plan.Step {
 	}
 }
 
-// biggestShown is how many prefixes the rescue names.
-const biggestShown = 3
+// biggestShown is how many prefixes the rescue names, and biggestSample how many
+// bytes of values it reads for that: the order is clear long before the sizes are.
+const (
+	biggestShown  = 3
+	biggestSample = 8 << 20
+)
 
 // biggest names the prefixes that hold most of the live data, by a sample. It is
 // for advice only, so that what cannot be read is left out.
 func (r *recovery) biggest(ctx context.Context, view cluster.View) string {
-	usage, _, err := lookAt(ctx, r.client, view, keyspace.DefaultLookOptions(), r.sink)
+	o := keyspace.DefaultLookOptions()
+	o.SampleBytes = biggestSample
+	usage, _, err := lookAt(ctx, r.client, view, o, r.sink)
 	if err != nil {
 		return ""
 	}

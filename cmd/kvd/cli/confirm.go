@@ -2,15 +2,17 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"strings"
 
 	"kvd/pkg/ops/fault"
 )
 
-// confirm asks whether to go on. The prompt goes to stderr, end of input is no.
-// Without a terminal nobody can be asked, so consent must be in the call.
-func (a *App) confirm(yes bool, question string) error {
+// confirm asks whether to go on. The prompt goes to stderr, end of input is no,
+// and so is the end of ctx. Without a terminal nobody can be asked, so consent
+// must be in the call.
+func (a *App) confirm(ctx context.Context, yes bool, question string) error {
 	if yes || a.Getenv("KVD_YES") == "1" {
 		return nil
 	}
@@ -20,10 +22,21 @@ func (a *App) confirm(yes bool, question string) error {
 			Hint: "give --yes (or KVD_YES=1) to run the plan, or --dry-run to see it only"}
 	}
 	fmt.Fprintf(a.IO.Err, "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(a.IO.In).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
+	answer := make(chan string, 1)
+	go func() {
+		// A read from a terminal cannot be ended; it ends with the process.
+		line, _ := bufio.NewReader(a.IO.In).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.IO.Err)
+		return &fault.Error{Kind: fault.Interrupted, Msg: "interrupted before anything was changed"}
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
 	}
 	return &fault.Error{Kind: fault.Refused, Cause: "not_confirmed", Msg: "not confirmed: nothing was changed"}
 }

@@ -94,10 +94,10 @@ func (s *lineSink) Event(e progress.Event) {
 		return
 	}
 	s.lastLine = now
-	s.show(e, now.Sub(s.began), fresh)
+	s.show(e, now.Sub(s.began))
 }
 
-func (s *lineSink) show(e progress.Event, elapsed time.Duration, fresh bool) {
+func (s *lineSink) show(e progress.Event, elapsed time.Duration) {
 	line := render.Safe(describe(e, elapsed))
 	keep := e.Warning || (e.State != "" && e.State != "started")
 	if !s.rewrite {
@@ -113,7 +113,6 @@ func (s *lineSink) show(e progress.Event, elapsed time.Duration, fresh bool) {
 		fmt.Fprintln(s.w)
 		s.width = 0
 	}
-	_ = fresh
 }
 
 // describe puts an event into words.

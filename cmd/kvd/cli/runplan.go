@@ -66,7 +66,7 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	if err := p.Check(ctx); err != nil {
 		return err // said before anybody is asked, while nothing has happened
 	}
-	if err := a.confirm(f.Yes, "run this plan?"); err != nil {
+	if err := a.confirm(ctx, f.Yes, "run this plan?"); err != nil {
 		return err
 	}
 	out, err := openReport(f.Report)
