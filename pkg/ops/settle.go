@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"kvd/pkg/ops/cluster"
@@ -46,7 +45,7 @@ func waitSettled(ctx context.Context, client *cluster.Client, sink progress.Sink
 			refreshed, same = true, 0
 		}
 		sink.Event(progress.Event{Op: op, Phase: "waiting until every member has freed its pages",
-			Note: fmt.Sprintf("%d bytes in use on the fullest", largestInUse(view))})
+			Note: binary(largestInUse(view)) + " in use on the fullest"})
 		if err := wait(ctx, settlePoll); err != nil {
 			return view, err
 		}
