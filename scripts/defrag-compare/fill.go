@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // sizes are those of the values, in the shape of a Kubernetes registry: many
@@ -30,7 +31,7 @@ func valueSize(rng *rand.Rand) int {
 // fill writes keys until the file has the size, deletes those that do not stay,
 // compacts, and so leaves the free pages that a defragmentation gives back.
 func fill(ctx context.Context, g *group, o options) (dataset, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: g.endpoints})
+	c, err := clientv3.New(clientv3.Config{Logger: zap.NewNop(), Endpoints: g.endpoints})
 	if err != nil {
 		return dataset{}, err
 	}

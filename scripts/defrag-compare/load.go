@@ -8,6 +8,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // request is one put: when it was due, and how it ended.
@@ -33,7 +34,7 @@ func newLoad(endpoints []string, o options) (*load, error) {
 		if o.Balanced {
 			eps = endpoints
 		}
-		c, err := clientv3.New(clientv3.Config{Endpoints: eps})
+		c, err := clientv3.New(clientv3.Config{Logger: zap.NewNop(), Endpoints: eps})
 		if err != nil {
 			return nil, err
 		}

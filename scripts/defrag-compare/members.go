@@ -13,6 +13,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 // group is three members on loopback, each a process of its own.
@@ -84,7 +85,7 @@ func (g *group) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for _, ep := range g.endpoints {
-		c, err := clientv3.New(clientv3.Config{Endpoints: []string{ep}})
+		c, err := clientv3.New(clientv3.Config{Logger: zap.NewNop(), Endpoints: []string{ep}})
 		if err != nil {
 			return err
 		}
