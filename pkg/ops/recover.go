@@ -170,12 +170,12 @@ func (r *recovery) above(view cluster.View) []cluster.Member {
 	return out
 }
 
-// inUseAbove lists the members that would stay above the target even after a
-// defragmentation: what is in use alone is too much.
-func (r *recovery) inUseAbove(view cluster.View) []cluster.Member {
+// inUseAbove lists the members of which what is in use alone, and so the file
+// after a defragmentation, is above a share of the quota.
+func (r *recovery) inUseAbove(view cluster.View, share float64) []cluster.Member {
 	var out []cluster.Member
 	for _, m := range view.Answered() {
-		if q := m.Status.EffectiveQuota(); q > 0 && float64(m.Status.DBInUse) >= r.opts.TargetUsage*float64(q) {
+		if q := m.Status.EffectiveQuota(); q > 0 && float64(m.Status.DBInUse) >= share*float64(q) {
 			out = append(out, m)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 // 32 MiB, enough for 1000 revisions of 32 KiB.
 const marginShare = 1.0 / 64
 
+// roomyShare is the share of the target from which on history is compacted.
+const roomyShare = 0.5
+
 // shrinkSteps plans what makes the files smaller, and the check that it did.
 func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.Step, []string, error) {
 	facts, err := r.compact.look(ctx, view)
@@ -34,9 +37,16 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		return nil, nil, err
 	}
 	var steps []plan.Step
-	if t.Rev <= facts.Oldest {
+	said := notes(t, facts)
+	switch {
+	case r.opts.KeepRevisions < 0 && len(r.inUseAbove(view, roomyShare*r.opts.TargetUsage)) == 0:
+		// As after a run that was interrupted: cutting off more readers wins nothing.
+		steps = append(steps, plan.Step{StepResult: plan.StepResult{Subject: "cluster", Action: "compact", State: plan.Skipped,
+			Reason: fmt.Sprintf("not needed: what is in use is below %.0f %% of the quota on every member", 100*roomyShare*r.opts.TargetUsage)}})
+		said, margin = []string{fmt.Sprintf("revisions kept: %d to %d, left as they are", facts.Oldest, facts.Head)}, 0
+	case t.Rev <= facts.Oldest:
 		steps = append(steps, alreadyCompacted(t, facts))
-	} else {
+	default:
 		for _, rev := range stepsTo(facts.Oldest, t.Rev, r.opts.Compact.Step) {
 			steps = append(steps, r.compact.step(rev, len(steps) > 0))
 		}
@@ -52,7 +62,6 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		return nil, nil, err
 	}
 	steps = append(steps, defrag.Steps...)
-	said := notes(t, facts)
 	if biggest := r.biggest(ctx, view); biggest != "" {
 		said = append(said, "most of the live data is "+biggest)
 	}
@@ -97,7 +106,7 @@ func (r *recovery) closerStep(margin int64) plan.Step {
 			if err != nil {
 				return err
 			}
-			if len(r.inUseAbove(view)) == 0 {
+			if len(r.inUseAbove(view, r.opts.TargetUsage)) == 0 {
 				return plan.Skip("not needed: what is in use is below the target on every member")
 			}
 			facts, err := r.compact.look(ctx, view)
