@@ -144,12 +144,17 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 		Hint: "`kvd alarm recover` does what is missing and disarms then; --force disarms all the same"}
 }
 
+// mostlyUsed is the share of the quota in use from which a defragmentation alone
+// would leave a file that is full again at once.
+const mostlyUsed = 0.9
+
 // whatHelps says what would bring a member's file below its quota.
 func whatHelps(s *cluster.Status) string {
-	if s.DBInUse+smallWrite < s.EffectiveQuota() {
+	if float64(s.DBInUse) < mostlyUsed*float64(s.EffectiveQuota()) {
 		return "the quota counts the file with its free pages: defrag this member first"
 	}
-	return "compact and defrag, delete keys, or raise the quota"
+	return "defrag alone would free next to nothing: compact first if it is history (`kvd quota` tells), then defrag; " +
+		"else delete keys or raise the quota"
 }
 
 // canCommit refuses what needs a proposal where none can be committed.

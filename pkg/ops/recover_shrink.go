@@ -17,6 +17,10 @@ import (
 // 32 MiB, enough for 1000 revisions of 32 KiB.
 const marginShare = 1.0 / 64
 
+// leastMargin is what is left in place all the same, unless it turns out to be
+// too much: an estimate made while somebody else compacts can be far off.
+const leastMargin = 10
+
 // roomyShare is the share of the target from which on history is compacted.
 const roomyShare = 0.5
 
@@ -87,7 +91,7 @@ func (r *recovery) margin(ctx context.Context, view cluster.View, f compactFacts
 	}
 	records := max(count.Count, f.Head-f.Oldest, 1)
 	perRevision := max(largestInUse(view)/records, 1)
-	allowed := int64(marginShare*float64(quota)) / perRevision
+	allowed := max(int64(marginShare*float64(quota))/perRevision, leastMargin)
 	if allowed >= minMargin {
 		return minMargin, "room for paged lists and for watches that reconnect", nil
 	}

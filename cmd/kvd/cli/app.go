@@ -50,8 +50,8 @@ func (a *App) Run(ctx context.Context, args []string) int {
 
 	root := newRootCmd(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil || brokenPipe(err) {
+	err := withoutBrokenPipes(root.ExecuteContext(ctx))
+	if err == nil {
 		return 0
 	}
 	if ctx.Err() != nil && in.signal() != 0 && fault.KindOf(err) != fault.Interrupted {
@@ -61,9 +61,23 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	return codeOf(err, in.signal())
 }
 
-// brokenPipe reports that whoever read our output has left, which is their
-// right: `kvd status | head -1` is not an error.
-func brokenPipe(err error) bool {
+// withoutBrokenPipes drops the errors that only say that whoever read our output
+// has left, which is their right: `kvd status | head -1` is not an error. What
+// else went wrong stays.
+func withoutBrokenPipes(err error) error {
+	if !isBrokenPipe(err) {
+		return err
+	}
+	var left []error
+	for _, e := range flatten(err) {
+		if !isBrokenPipe(e) {
+			left = append(left, e)
+		}
+	}
+	return errors.Join(left...)
+}
+
+func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }
 

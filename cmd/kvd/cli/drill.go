@@ -90,7 +90,7 @@ func runDrillNospace(ctx context.Context, app *App, o drillOptions) error {
 	if !table && r.Drill != "" {
 		told = app.Print(r, func(io.Writer) error { return nil })
 	}
-	if err == nil && brokenPipe(told) {
+	if err == nil && isBrokenPipe(told) {
 		return nil // it was proved; that nobody reads on is not an error
 	}
 	return errors.Join(err, told)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	}.apply(root)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate("{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}\n\n{{end}}{{.UsageString}}")
-	root.SetOut(app.IO.Out)
+	root.SetOut(helpWriter{app.IO.Out})
 	root.SetErr(app.IO.Err)
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -76,6 +77,18 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	root.InitDefaultCompletionCmd() // now rather than when it runs, so that strict reaches it
 	strict(root)
 	return root
+}
+
+// helpWriter takes help to a reader who may leave half-way, of which cobra would
+// complain.
+type helpWriter struct{ io.Writer }
+
+func (w helpWriter) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if isBrokenPipe(err) {
+		return len(b), nil
+	}
+	return n, err
 }
 
 // newGroupCmd makes a command that only holds others.

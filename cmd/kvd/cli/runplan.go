@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -46,7 +47,9 @@ func (a *App) onCluster(ctx context.Context, c clientFlags, f planFlags, makePla
 	if err != nil {
 		return err
 	}
-	return a.runPlan(ctx, p, view.Source, f)
+	// Which cluster this is about is what the user consents to.
+	where := strings.Join(client.Config().Endpoints, ",") + " (from " + view.Source + ")"
+	return a.runPlan(ctx, p, where, f)
 }
 
 // runPlan shows a plan, asks, runs it and prints the report, also after a
@@ -60,17 +63,15 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	if !p.Pending() {
 		return a.printReport(shown)
 	}
-	if err := drawReport(a.IO.Err, shown); err != nil {
+	out, err := openReport(f.Report)
+	if err != nil {
 		return err
 	}
+	_ = drawReport(a.IO.Err, shown) // a reader who left has seen enough
 	if err := p.Check(ctx); err != nil {
 		return err // said before anybody is asked, while nothing has happened
 	}
 	if err := a.confirm(ctx, f.Yes, "run this plan?"); err != nil {
-		return err
-	}
-	out, err := openReport(f.Report)
-	if err != nil {
 		return err
 	}
 	report, err := p.Run(ctx, a.interrupts.goGentle(), a.Progress())

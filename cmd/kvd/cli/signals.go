@@ -32,6 +32,10 @@ func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *i
 	in := &interrupts{cancel: cancel, errOut: errOut, stop: make(chan struct{})}
 	ch := make(chan os.Signal, 3)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	// Caught and dropped: a reader that leaves must not kill a plan half-way. The
+	// write returns EPIPE instead. (Ignored, it would be inherited by hooks.)
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -43,7 +47,7 @@ func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *i
 			}
 		}
 	}()
-	return ctx, in, func() { signal.Stop(ch); close(done); cancel() }
+	return ctx, in, func() { signal.Stop(ch); signal.Stop(pipes); close(done); cancel() }
 }
 
 func (in *interrupts) received(s os.Signal) {

@@ -111,8 +111,8 @@ func (c *Client) askAll(ctx context.Context, endpoints []string) []answer {
 	return out
 }
 
-func (c *Client) askEndpoint(ctx context.Context, endpoint string) answer {
-	a := answer{endpoint: endpoint}
+func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
+	a.endpoint = endpoint
 	defer func() { a.at = time.Now() }()
 	mc, err := c.At(endpoint)
 	if err != nil {
