@@ -159,17 +159,14 @@ func whatHelps(s *cluster.Status) string {
 
 // canCommit refuses what needs a proposal where none can be committed.
 func canCommit(view cluster.View, op string) error {
-	alive := 0
-	for _, m := range view.Voters() {
-		if m.Alive() {
-			alive++
-		}
-	}
-	if view.Leader != 0 && alive >= view.Quorum() {
+	lost := QuorumLost(view)
+	if lost == "" && view.Leader != 0 {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Unavailable, Cause: "no_quorum", Op: op,
-		Msg:  fmt.Sprintf("%d of %d voters answer and %d are needed: nothing can be committed", alive, len(view.Voters()), view.Quorum()),
+	if lost == "" {
+		lost = "no member knows a leader"
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: "no_quorum", Op: op, Msg: lost + ": nothing can be committed",
 		Hint: "bring voters back first; `kvd status` says why each does not answer"}
 }
 

@@ -59,7 +59,11 @@ func (g *Growth) Add(v cluster.View) (GrowthSample, bool) {
 	}
 	best.At, best.Alarms = v.At, []string{}
 	for _, a := range v.Alarms {
-		best.Alarms = append(best.Alarms, a.Type)
+		owner := a.MemberName
+		if owner == "" {
+			owner = cluster.FormatID(a.MemberID)
+		}
+		best.Alarms = append(best.Alarms, a.Type+" of "+owner)
 	}
 	for _, m := range v.Silent() {
 		best.Silent = append(best.Silent, m.Label())

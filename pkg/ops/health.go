@@ -30,6 +30,9 @@ func Unwell(v cluster.View) string {
 	if v.Leader == 0 {
 		why = append(why, "no leader")
 	}
+	if n := QuorumLost(v); n != "" {
+		why = append(why, n)
+	}
 	for _, a := range v.Alarms {
 		why = append(why, fmt.Sprintf("%s raised by %s", a.Type, alarmOwner(a)))
 	}
@@ -39,6 +42,21 @@ func Unwell(v cluster.View) string {
 		}
 	}
 	return strings.Join(why, "; ")
+}
+
+// QuorumLost says so where fewer voters answer than a quorum takes, or nothing. A
+// leader may still be named then: members notice one election timeout later.
+func QuorumLost(v cluster.View) string {
+	alive := 0
+	for _, m := range v.Voters() {
+		if m.Alive() {
+			alive++
+		}
+	}
+	if alive >= v.Quorum() {
+		return ""
+	}
+	return fmt.Sprintf("NO QUORUM: %d of %d voters answer, %d needed", alive, len(v.Voters()), v.Quorum())
 }
 
 // notYet says why a cluster cannot be called healthy, or nothing.

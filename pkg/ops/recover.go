@@ -84,6 +84,10 @@ func (o RecoverOptions) check() error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
 			Msg: fmt.Sprintf("--target-usage %g: want a ratio between 0 and 1, for example 0.9", o.TargetUsage)}
 	}
+	if o.KeepRevisions < -1 {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
+			Msg: fmt.Sprintf("--keep-revisions %d: want 0 or more, or -1 to let kvd choose", o.KeepRevisions)}
+	}
 	return nil
 }
 
@@ -119,6 +123,11 @@ func (r *recovery) whatIsWrong(view cluster.View) []string {
 	}
 	if n := quotasDiffer(view); n != "" {
 		out = append(out, n)
+	}
+	for _, m := range view.Voters() {
+		if m.Status == nil {
+			out = append(out, fmt.Sprintf("%s does not answer (%s): no member is defragmented while a voter is missing", m.Label(), fault.CauseOf(m.Err)))
+		}
 	}
 	if len(nospace(view)) == 0 && len(r.above(view)) == 0 {
 		out = append(out, fmt.Sprintf("no NOSPACE alarm, and every member is below %.0f %% of its quota: all that is left to do is to prove it",

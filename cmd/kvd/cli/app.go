@@ -55,7 +55,11 @@ func (a *App) Run(ctx context.Context, args []string) int {
 		return 0
 	}
 	if ctx.Err() != nil && in.signal() != 0 && fault.KindOf(err) != fault.Interrupted {
-		err = &fault.Error{Kind: fault.Interrupted, Msg: "interrupted", Err: err}
+		e := &fault.Error{Kind: fault.Interrupted, Msg: "interrupted", Err: err}
+		if errors.Is(err, context.Canceled) {
+			e.Err = nil // says nothing that the signal has not said
+		}
+		err = e
 	}
 	a.printError(err)
 	return codeOf(err, in.signal())

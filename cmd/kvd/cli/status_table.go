@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
@@ -50,8 +51,12 @@ func clusterLine(v cluster.View) string {
 	if n := len(v.Learners()); n > 0 {
 		learners = ", " + count(n, "learner")
 	}
-	return render.Safe(fmt.Sprintf("cluster %s: %s%s, quorum %d, %s tolerated, %s",
-		cluster.FormatID(v.ID), count(len(v.Voters()), "voter"), learners, v.Quorum(), count(v.FailuresTolerated(), "more failure"), leader))
+	bears := fmt.Sprintf("quorum %d, %s tolerated", v.Quorum(), count(v.FailuresTolerated(), "more failure"))
+	if lost := ops.QuorumLost(v); lost != "" {
+		bears = lost // and nothing can be written, whoever leads
+	}
+	return render.Safe(fmt.Sprintf("cluster %s: %s%s, %s, %s",
+		cluster.FormatID(v.ID), count(len(v.Voters()), "voter"), learners, bears, leader))
 }
 
 // count writes a number with its noun.

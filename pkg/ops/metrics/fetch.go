@@ -48,13 +48,15 @@ func Fetch(ctx context.Context, client *http.Client, address string) (*Sample, e
 	if err := checkStatus(u, resp.StatusCode); err != nil {
 		return nil, err
 	}
+	if resp.ContentLength > MaxBody {
+		return nil, tooLarge(u) // said beforehand: not a byte is read
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
 	if err != nil {
 		return nil, unreachable(u, err)
 	}
 	if len(body) > MaxBody {
-		return nil, &fault.Error{Kind: fault.Unavailable, Cause: "metrics_too_large", Op: "read metrics", Subject: u,
-			Msg: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20), Hint: "is this etcd's address?"}
+		return nil, tooLarge(u)
 	}
 	s, err := Parse(bytes.NewReader(body), time.Now())
 	var e *fault.Error
@@ -62,6 +64,11 @@ func Fetch(ctx context.Context, client *http.Client, address string) (*Sample, e
 		return nil, e.On("read metrics", u)
 	}
 	return s, err
+}
+
+func tooLarge(u string) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: "metrics_too_large", Op: "read metrics", Subject: u,
+		Msg: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20), Hint: "is this etcd's address?"}
 }
 
 // URL returns the address of the metrics behind a client URL or a metrics URL.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func TestFetch(t *testing.T) {
 		case "/metrics":
 			_, _ = w.Write([]byte(hist))
 		case "/big/metrics":
+			w.Header().Set("Content-Length", strconv.Itoa(metrics.MaxBody/30*32))
 			_, _ = w.Write([]byte(strings.Repeat("# a comment that goes on and on\n", metrics.MaxBody/30)))
 		case "/denied/metrics":
 			w.WriteHeader(http.StatusForbidden)
