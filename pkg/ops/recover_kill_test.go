@@ -3,7 +3,9 @@ package ops_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -20,11 +22,11 @@ import (
 func TestRecoverKilled(t *testing.T) {
 	t.Parallel()
 	p := world{members: 1, quota: 16 * mib, keyFmt: "/registry/leases/kube-node-lease/n%d"}.build(t)
-	for _, at := range []struct{ action, state string }{{"compact to", "done"}, {"defragment", "started"}, {"disarm", "done"}} {
-		killed := p.killedAndFinished(t, func(e progress.Event) bool {
+	for _, at := range []struct{ action, state string }{{"compact to", "done"}, {"defragment", "started"}, {"disarm", "started"}} {
+		seen := p.killedAndFinished(t, func(e progress.Event) bool {
 			return strings.HasPrefix(e.Phase, at.action) && e.State == at.state
 		}, at.action+" "+at.state)
-		if !killed {
+		if !seen {
 			t.Errorf("no step %q was %s", at.action, at.state)
 		}
 	}
@@ -32,6 +34,8 @@ func TestRecoverKilled(t *testing.T) {
 
 // killedAndFinished fills the cluster, kills a rescue at the first event that
 // matches, and lets another one finish. It returns false if no event matched.
+// Close to its end the rescue may be done before the signal arrives: then there
+// is nothing to finish, and the cluster is as it should be all the same.
 func (p *place) killedAndFinished(t *testing.T, match func(progress.Event) bool, at string) bool {
 	t.Helper()
 	p.fill(t, 50, 16<<10)
@@ -47,7 +51,7 @@ func (p *place) killedAndFinished(t *testing.T, match func(progress.Event) bool,
 			continue
 		}
 		killed = true
-		if err := cmd.Process.Kill(); err != nil {
+		if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		break
@@ -55,9 +59,11 @@ func (p *place) killedAndFinished(t *testing.T, match func(progress.Event) bool,
 	_, _ = io.Copy(io.Discard, stderr)
 	err := cmd.Wait()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); killed && (!ok || status.Signal() != syscall.SIGKILL) {
-		t.Errorf("%s: ended with %v before it could be killed", at, err)
-	}
-	if killed {
+		t.Logf("%s: ended with %v before it could be killed", at, err)
+		if err != nil {
+			t.Errorf("%s: and failed", at)
+		}
+	} else if killed {
 		again, stderr := p.recoverProcess(t)
 		said, _ := io.ReadAll(stderr)
 		if err := again.Wait(); err != nil {

@@ -78,7 +78,7 @@ func runAlarmList(ctx context.Context, app *App, o alarmListOptions) error {
 	list := alarmListOf(view)
 	err = app.Print(list, func(w io.Writer) error { return drawAlarms(w, view, list) })
 	if o.exitCode && len(list.Alarms) > 0 {
-		err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: "alarm_raised", Msg: count(len(list.Alarms), "alarm") + " raised"})
+		err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: "alarm_raised", Msg: fmt.Sprintf("alarms raised: %d", len(list.Alarms))})
 	}
 	return errors.Join(err, unreadable(view))
 }
