@@ -69,8 +69,10 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 	if err := checkOverrides(urls, view); err != nil {
 		return nil, err
 	}
-	if view, err = trueSizes(ctx, client, view); err != nil {
-		return nil, err
+	if !late { // else sizes are looked at when each member's turn comes
+		if view, err = trueSizes(ctx, client, view); err != nil {
+			return nil, err
+		}
 	}
 	return planDefrag(ctx, &liveCluster{client: client, urls: urls, http: client.HTTPClient()}, view, o, sink, late)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
 
@@ -96,15 +95,11 @@ func runDrillNospace(ctx context.Context, app *App, o drillOptions) error {
 	return errors.Join(err, told)
 }
 
-// sparingCleanup keeps a hang-up and a reader that leaves early (`… | head`)
-// from killing this process before it has removed its cluster: the first ends
-// the context, the second becomes an error of the write.
+// sparingCleanup keeps a hang-up from killing this process before it has removed
+// its cluster: it ends the context. (A reader that leaves is App.Run's concern.)
 func sparingCleanup(ctx context.Context) (context.Context, func()) {
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	stop := func() {}
-	if !signal.Ignored(syscall.SIGHUP) { // else nohup
-		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return ctx, func() {}
 	}
-	return ctx, func() { stop(); signal.Stop(pipe) }
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
