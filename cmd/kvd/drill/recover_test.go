@@ -127,7 +127,7 @@ func TestSabotage(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			o := options(t, tc.members, 4<<20, tc.remedy)
+			o := options(t, tc.members, 8<<20, tc.remedy)
 			o.Sabotage = tc.sabotage
 			r, err := play(t.Context(), t, o)
 			if fault.KindOf(err) != fault.Wanting || r.Outcome != tc.outcome {
