@@ -198,7 +198,9 @@ func (c *Cluster) startAll(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.waitReady(ctx)
+	// All of them, not those that still run: a process that has ended already is a
+	// failed start.
+	return waitReady(ctx, c.all())
 }
 
 // WaitReady waits until every running member has joined and serves linearizable
@@ -206,24 +208,24 @@ func (c *Cluster) startAll(ctx context.Context) error {
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ReadyTimeout)
 	defer cancel()
-	return c.waitReady(ctx)
-}
-
-func (c *Cluster) waitReady(ctx context.Context) error {
 	var running []*member
 	for _, m := range c.all() {
 		if m.running() {
 			running = append(running, m)
 		}
 	}
+	return waitReady(ctx, running)
+}
+
+func waitReady(ctx context.Context, members []*member) error {
 	// First all of them, then a linearizable read on each: what a member serves
 	// after that contains what the others published about themselves.
-	for _, m := range running {
+	for _, m := range members {
 		if err := m.waitJoined(ctx); err != nil {
 			return err
 		}
 	}
-	for _, m := range running {
+	for _, m := range members {
 		if err := m.waitHealthy(ctx); err != nil {
 			return err
 		}
