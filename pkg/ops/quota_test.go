@@ -69,8 +69,10 @@ func (p *place) reclaim(t *testing.T, before int64) float64 {
 // Case C02: 50 keys, overwritten until the quota is reached. The file is full of
 // history, which defrag alone does not free.
 func TestQuotaHistory(t *testing.T) {
+	t.Parallel()
 	for name, w := range quotaWorlds() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := w.build(t)
 			p.fill(t, 50, 8192)
 			r := p.quotaReport(t)
@@ -105,8 +107,10 @@ func TestQuotaHistory(t *testing.T) {
 // Case C03: live data fills the file; nothing can be reclaimed, and the report
 // says where it is.
 func TestQuotaLive(t *testing.T) {
+	t.Parallel()
 	for name, w := range quotaWorlds() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := w.build(t)
 			small, big := "/registry/pods/default/p%d", "/registry/wgpolicyk8s.io/policyreports/team/r%d"
 			group := "/registry/wgpolicyk8s.io/policyreports/"
@@ -148,8 +152,10 @@ func TestQuotaLive(t *testing.T) {
 // Case C17: 300 revisions for each live key and nobody compacts. What can be
 // reclaimed is known before it is.
 func TestQuotaNobodyCompacts(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ keys, updates, size int }{{20, 300, 1024}, {5, 900, 200}, {40, 100, 5000}} {
 		t.Run(fmt.Sprintf("%d keys, %d updates of %d bytes", tc.keys, tc.updates, tc.size), func(t *testing.T) {
+			t.Parallel()
 			p := world{members: 1, keyFmt: "/registry/leases/kube-node-lease/n%d"}.build(t)
 			p.put(t, tc.keys*tc.updates, tc.keys, tc.size)
 			p.committed(t)
@@ -162,6 +168,7 @@ func TestQuotaNobodyCompacts(t *testing.T) {
 
 // Case C07: one member's quota is smaller, and holds for all.
 func TestQuotaSmallest(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		quotas []int64
 		odd    string
@@ -172,6 +179,7 @@ func TestQuotaSmallest(t *testing.T) {
 		"32 4 32 32 32": {[]int64{32, 4, 32, 32, 32}, "m2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := servertest.Options{Options: local.Options{Members: len(tc.quotas), MemberArgs: func(i int) []string {
 				return []string{fmt.Sprintf("--quota-backend-bytes=%d", tc.quotas[i]*mib), "--unsafe-no-fsync"}
 			}}}
@@ -223,8 +231,10 @@ func TestQuotaSmallest(t *testing.T) {
 // Case C10, and the arithmetic of the largest put: so many bytes pass, one more
 // does not, in a plain put as little as in a Txn inside a Txn.
 func TestQuotaLargestPut(t *testing.T) {
+	t.Parallel()
 	for name, w := range quotaWorlds() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := w.build(t)
 			room := func() int64 {
 				left := w.quota
@@ -284,8 +294,10 @@ func (p *place) fullest(t *testing.T) string {
 // Case C13, online: the server's own size counts, not that of the file, which
 // etcd preallocates.
 func TestQuotaTiny(t *testing.T) {
+	t.Parallel()
 	for name, w := range quotaWorlds() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := w.build(t, "--unsafe-no-fsync=false") // without fsync bbolt does not preallocate
 			p.put(t, 3, 3, 10)
 			p.committed(t)
@@ -309,6 +321,7 @@ func TestQuotaTiny(t *testing.T) {
 // Without a quorum, and with members that are down, everything that can be read
 // still is; without the right to read keys the members are still shown.
 func TestQuotaDegraded(t *testing.T) {
+	t.Parallel()
 	p := world{members: 3, quota: 16 * mib, keyFmt: "/registry/pods/default/p%d"}.build(t)
 	p.put(t, 200, 200, 2000)
 	p.committed(t)
@@ -331,6 +344,7 @@ func TestQuotaDegraded(t *testing.T) {
 }
 
 func TestQuotaDenied(t *testing.T) {
+	t.Parallel()
 	p := world{members: 1, quota: 16 * mib, keyFmt: "/app/%d"}.build(t)
 	p.EnableAuth(t, servertest.User{Name: "app", Password: "pw", Prefix: "/app/"})
 	c, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: p.Endpoints(), User: "app", Password: "pw"})

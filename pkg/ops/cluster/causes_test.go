@@ -184,6 +184,7 @@ func TestCausesPlain(t *testing.T) {
 }
 
 func TestCausesTLS(t *testing.T) {
+	t.Parallel()
 	certs := servertest.NewCerts(t)
 	none := servertest.Pair{}
 	s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: certs.ServerTLS()}})
@@ -236,6 +237,7 @@ func TestCausesServerCertificate(t *testing.T) {
 }
 
 func TestCausesClientCertificate(t *testing.T) {
+	t.Parallel()
 	certs := servertest.NewCerts(t)
 	s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: certs.MutualTLS()}})
 	at := ep(s.Endpoint(0))
@@ -258,6 +260,7 @@ func TestCausesClientCertificate(t *testing.T) {
 }
 
 func TestCausesAuth(t *testing.T) {
+	t.Parallel()
 	certs := servertest.NewCerts(t)
 	for _, c := range []struct {
 		name string

@@ -16,6 +16,7 @@ import (
 )
 
 func TestNoSpaceAlarmAndSizes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		quota   int64
 		members int
@@ -82,6 +83,7 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 
 // C81: the server's limit and the client's are different errors.
 func TestRequestSizes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -108,6 +110,7 @@ func TestRequestSizes(t *testing.T) {
 }
 
 func TestRevisionsLeasesAndMembers(t *testing.T) {
+	t.Parallel()
 	s := servertest.Start(t, servertest.Options{})
 	c := connect(t, ep(s.Endpoint(0)))
 	q, err := c.Quorum(t.Context())
@@ -167,6 +170,7 @@ func TestRevisionsLeasesAndMembers(t *testing.T) {
 }
 
 func TestMovedLeaderAndLag(t *testing.T) {
+	t.Parallel()
 	s := three(t, local.Options{})
 	c := connect(t, ep(s.Endpoints()...))
 	v := view(t, c)

@@ -37,6 +37,7 @@ func names(v cluster.View) string {
 }
 
 func TestViewThreeMembers(t *testing.T) {
+	t.Parallel()
 	const quota = 64 << 20
 	s := three(t, local.Options{QuotaBytes: quota})
 	c := connect(t, ep(s.Endpoint(1))) // one endpoint is enough
@@ -176,6 +177,7 @@ func memberNamed(t *testing.T, v cluster.View, name string) cluster.Member {
 }
 
 func TestViewLearnerUnstartedForwarded(t *testing.T) {
+	t.Parallel()
 	certs := servertest.NewCerts(t)
 	s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: certs.MutualTLS()}})
 	cfg := with(ep(s.Endpoint(0)), certs.CA, certs.Client)
@@ -293,6 +295,7 @@ func TestViewStarting(t *testing.T) {
 }
 
 func TestOtherClusterAndRecordedView(t *testing.T) {
+	t.Parallel()
 	a, b := servertest.Start(t, servertest.Options{}), servertest.Start(t, servertest.Options{})
 	v := view(t, connect(t, cluster.Config{Endpoints: []string{a.Endpoint(0), b.Endpoint(0)}, Source: "test"}))
 	if len(v.Members) != 1 || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "another cluster") {
