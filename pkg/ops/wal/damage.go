@@ -1,0 +1,44 @@
+package wal
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/fault"
+)
+
+// Class is a kind of damage, by what etcd does about it.
+type Class string
+
+// The classes of damage.
+const (
+	Torn     Class = "torn"           // the file ends within a record, or a sector of the last record was never written
+	BadCRC   Class = "crc_mismatch"   // a record is not what was written
+	Broken   Class = "undecodable"    // a record or what it holds is no protobuf message
+	Unknown  Class = "unknown_type"   // a record of a type that etcd does not know
+	BadChain Class = "broken_chain"   // a segment does not go on where the one before it ended
+	Conflict Class = "other_metadata" // two members' logs in one folder
+)
+
+// Damage is where a log cannot be read on, and why. It is the Err of the
+// *fault.Error that Records returns.
+type Damage struct {
+	Class Class `json:"class"`
+	Position
+	Last bool   `json:"in_last_segment"` // where etcd writes on
+	Why  string `json:"why"`
+}
+
+func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, d.Why) }
+
+// Repaired reports damage that etcd repairs by itself when it starts: it cuts
+// the last segment off at Offset and keeps a copy of it as FILE.broken
+// (server/storage/wal/repair.go).
+func (d *Damage) Repaired() bool { return d.Class == Torn && d.Last }
+
+func (d *Damage) fault() error {
+	hint := "etcd does not start on this; keep a copy of the folder, and rebuild the member from the others, or restore a snapshot"
+	if d.Repaired() {
+		hint = "a write that was cut short: etcd cuts the file off there by itself when it starts"
+	}
+	return &fault.Error{Kind: fault.Damage, Cause: string(d.Class), Op: "read the WAL", Subject: d.File, Hint: hint, Err: d}
+}

@@ -1,0 +1,186 @@
+package wal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// castagnoli is the polynomial of the log's CRC.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const (
+	lengthBytes = 8   // before each record
+	sectorBytes = 512 // what a disk writes as a whole (minSectorSize in decoder.go)
+
+	// maxRecord is more than any member can send another: 512 MB
+	// (readBytesLimit in server/etcdserver/api/rafthttp/msg_codec.go). A longer
+	// length is damage, and no reason to ask for memory.
+	maxRecord = 512 << 20
+	// readAhead is the buffer in front of a segment.
+	readAhead = 256 << 10
+	// chunk is how much of a long record is read before there is memory for more.
+	chunk = 1 << 20
+)
+
+// reader reads the records of one segment after the other.
+type reader struct {
+	crc  uint32 // over the data of all records so far
+	meta []byte // of the first metadata record
+	buf  []byte // of the record in hand
+
+	in    *bufio.Reader
+	seg   Segment
+	last  bool  // no segment follows
+	off   int64 // behind the last record
+	limit int64 // bytes of the segment
+}
+
+// open goes on with a segment. size is that of the file now.
+func (r *reader) open(seg Segment, in io.Reader, size int64, last bool) {
+	if r.in == nil {
+		r.in = bufio.NewReaderSize(in, readAhead)
+	}
+	r.in.Reset(in)
+	r.seg, r.last, r.off, r.limit = seg, last, 0, size
+}
+
+// next reads a record. It returns io.EOF at the end of the segment's data, and
+// *Damage where it cannot go on.
+func (r *reader) next(rec *Record) error {
+	*rec = Record{Position: r.here()}
+	length, err := r.length()
+	if err != nil {
+		return err
+	}
+	if length == 0 {
+		return io.EOF
+	}
+	n, pad := int64(length&(1<<56-1)), int64(0)
+	if length>>63 == 1 {
+		pad = int64(length >> 56 & 7)
+	}
+	if n > r.limit-r.off-pad-lengthBytes {
+		return r.damage(Torn, "a record of %d bytes, with %d left in the file", n, max(0, r.limit-r.off-lengthBytes))
+	}
+	if n > maxRecord {
+		return r.damage(Broken, "a record of %d bytes, more than any request has", n)
+	}
+	if err := r.read(n + pad); err != nil {
+		return err
+	}
+	if !rec.frameRecord(r.buf[:n]) {
+		return r.orTorn(Broken, "the record is no walpb.Record")
+	}
+	if err := r.check(rec); err != nil {
+		return err
+	}
+	rec.Size = lengthBytes + n + pad
+	r.off += rec.Size
+	return nil
+}
+
+// length reads the length field. At the end of the file it is 0.
+func (r *reader) length() (uint64, error) {
+	var b [lengthBytes]byte
+	n, err := io.ReadFull(r.in, b[:])
+	switch {
+	case err == nil:
+		return binary.LittleEndian.Uint64(b[:]), nil
+	case errors.Is(err, io.EOF):
+		return 0, nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return 0, r.damage(Torn, "%d bytes of a length field, then the file ends", n)
+	}
+	return 0, unreadable(r.seg.Name, err)
+}
+
+// read fills the buffer with n bytes. Memory is asked for as bytes arrive.
+func (r *reader) read(n int64) error {
+	r.buf = r.buf[:0]
+	for int64(len(r.buf)) < n {
+		old := len(r.buf)
+		want := int(min(n-int64(old), chunk))
+		if cap(r.buf) < old+want {
+			grown := make([]byte, old, max(old+want, 2*old))
+			copy(grown, r.buf)
+			r.buf = grown
+		}
+		r.buf = r.buf[:old+want]
+		got, err := io.ReadFull(r.in, r.buf[old:])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return r.damage(Torn, "a record of %d bytes, of which the file has %d", n, old+got)
+		}
+		if err != nil {
+			return unreadable(r.seg.Name, err)
+		}
+	}
+	return nil
+}
+
+// check holds a record against the CRC, and decodes it.
+func (r *reader) check(rec *Record) error {
+	if rec.Type == CRCType {
+		// A reader that has seen nothing yet takes any value for the beginning.
+		if r.crc != 0 && rec.CRC != r.crc {
+			return r.damage(BadChain, "the CRC of what came before is %08x, here it is said to be %08x: a segment is missing or was replaced", r.crc, rec.CRC)
+		}
+		r.crc = rec.CRC
+		return nil
+	}
+	sum := crc32.Update(r.crc, castagnoli, rec.Data)
+	if sum != rec.CRC {
+		return r.orTorn(BadCRC, fmt.Sprintf("the record's CRC is stored as %08x and computed as %08x", rec.CRC, sum))
+	}
+	r.crc = sum
+	ok, known := rec.content()
+	switch {
+	case !known:
+		return r.damage(Unknown, "a record of type %d", rec.Type)
+	case !ok:
+		return r.damage(Broken, "what a record of type %d holds cannot be decoded", rec.Type)
+	case rec.Type == MetadataType && r.meta != nil && !bytes.Equal(r.meta, rec.Data):
+		return r.damage(Conflict, "metadata of member %s of cluster %s, other than before", rec.Metadata.Member, rec.Metadata.Cluster)
+	case rec.Type == MetadataType && r.meta == nil:
+		r.meta = bytes.Clone(rec.Data)
+		if r.meta == nil {
+			r.meta = []byte{}
+		}
+	}
+	return nil
+}
+
+// orTorn takes damage for a torn write where etcd does: in the last segment, if
+// a whole sector of the record is zero (isTornEntry in decoder.go).
+func (r *reader) orTorn(c Class, why string) error {
+	if r.last {
+		at := r.off + lengthBytes
+		for rest := r.buf; len(rest) > 0; {
+			n := min(int64(len(rest)), sectorBytes-at%sectorBytes)
+			if allZero(rest[:n]) {
+				return r.damage(Torn, "a sector of the record was never written")
+			}
+			rest, at = rest[n:], at+n
+		}
+	}
+	return r.damage(c, "%s", why)
+}
+
+func allZero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *reader) here() Position { return Position{File: r.seg.Name, Offset: r.off} }
+
+func (r *reader) damage(c Class, format string, args ...any) error {
+	return &Damage{Class: c, Position: r.here(), Last: r.last, Why: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,83 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// checkEvery is how many records are read between two looks at the context.
+const checkEvery = 4096
+
+// Records calls fn with each record of the log in dir (see Find), in order. What
+// fn returns ends it and is returned as it is. A record's Data is overwritten by
+// the next.
+//
+// Damage ends it with a *fault.Error of kind Damage around a *Damage. Damage
+// that etcd repairs by itself (Damage.Repaired) is returned as well: with a
+// server running, it can be a record that is just being written. Memory is
+// bounded by the largest record. Concurrent calls are independent.
+func Records(ctx context.Context, dir string, fn func(Record) error) error {
+	_, err := read(ctx, dir, fn, nil)
+	return err
+}
+
+// read is Records with a callback at each segment's end, which gets where its
+// data ends. It returns the folder of the log.
+func read(ctx context.Context, dir string, fn func(Record) error, ended func(*os.File, Segment, int64)) (string, error) {
+	dir, err := Find(dir)
+	if err != nil {
+		return dir, err
+	}
+	segments, err := Segments(dir)
+	if err != nil {
+		return dir, err
+	}
+	var r reader
+	for i, seg := range segments {
+		if err := segment(ctx, &r, dir, seg, i == len(segments)-1, fn, ended); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+}
+
+func segment(ctx context.Context, r *reader, dir string, seg Segment, last bool, fn func(Record) error, ended func(*os.File, Segment, int64)) error {
+	path := filepath.Join(dir, seg.Name)
+	f, err := os.Open(path)
+	if err != nil {
+		return unreadable(path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return unreadable(path, err)
+	}
+	seg.Bytes = info.Size() // the tail is cut when the next segment begins
+	r.open(seg, f, seg.Bytes, last)
+	if ended != nil {
+		defer func() { ended(f, seg, r.off) }()
+	}
+	var rec Record
+	for n := 0; ; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := r.next(&rec)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var d *Damage
+		if errors.As(err, &d) {
+			return d.fault()
+		}
+		if err != nil {
+			return err
+		}
+		if err := fn(rec); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package wal
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kvd/pkg/ops/fault"
+)
+
+// Segment is one file of the log, as its name and size say.
+type Segment struct {
+	Name  string `json:"name"`
+	Seq   uint64 `json:"sequence"`
+	Index uint64 `json:"first_index"` // of the entries in it, if there are any
+	Bytes int64  `json:"bytes"`       // of the file, which is made larger than what is written
+}
+
+// CauseNoWAL is the cause of the error for a folder without a log.
+const CauseNoWAL = "no_wal"
+
+// Find returns the folder that holds the log: dir itself, or the one below it if
+// dir is a data directory or its member folder. Without one the error is of kind
+// Unavailable with CauseNoWAL.
+func Find(dir string) (string, error) {
+	for _, sub := range []string{"", "wal", filepath.Join("member", "wal")} {
+		path := filepath.Join(dir, sub)
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			if sub != "" || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			return "", unreadable(path, err)
+		}
+		for _, e := range entries {
+			if _, _, ok := parseName(e.Name()); ok {
+				return path, nil
+			}
+		}
+	}
+	return "", &fault.Error{Kind: fault.Unavailable, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir,
+		Msg:  "no segment (SEQUENCE-INDEX.wal) in it, in wal or in member/wal",
+		Hint: "name a data directory, its member folder, or a WAL folder; a server with --wal-dir has its log elsewhere"}
+}
+
+// Segments lists the segments of a WAL folder in order. Other files in it are
+// left out, as etcd does.
+func Segments(dir string) ([]Segment, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, unreadable(dir, err)
+	}
+	var out []Segment
+	for _, e := range entries {
+		seq, index, ok := parseName(e.Name())
+		if !ok {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // purged by the server since
+		}
+		if err != nil {
+			return nil, unreadable(filepath.Join(dir, e.Name()), err)
+		}
+		out = append(out, Segment{Name: e.Name(), Seq: seq, Index: index, Bytes: info.Size()})
+	}
+	slices.SortFunc(out, func(a, b Segment) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// parseName reads SEQUENCE-INDEX.wal.
+func parseName(name string) (seq, index uint64, ok bool) {
+	base, isWAL := strings.CutSuffix(name, ".wal")
+	a, b, both := strings.Cut(base, "-")
+	if !isWAL || !both || len(a) != 16 || len(b) != 16 {
+		return 0, 0, false
+	}
+	seq, err1 := strconv.ParseUint(a, 16, 64)
+	index, err2 := strconv.ParseUint(b, 16, 64)
+	return seq, index, err1 == nil && err2 == nil
+}
+
+func unreadable(path string, err error) error {
+	e := &fault.Error{Kind: fault.Unavailable, Cause: "unreadable", Op: "read the WAL", Subject: path, Err: err}
+	if errors.Is(err, fs.ErrPermission) {
+		e.Kind, e.Cause, e.Hint = fault.Denied, "permission", "etcd's files belong to the user that it runs as"
+	}
+	return e
+}
