@@ -129,14 +129,15 @@ func memberOf(ts *testscript.TestScript, c *local.Cluster, name string) int {
 	return -1
 }
 
-// cmdFill is `fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P]`: puts values
-// of size bytes under K keys in turn, count of them or, without count, until the
-// cluster says NOSPACE.
+// cmdFill is `fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P] [lease=TTL]`:
+// puts values of size bytes under K keys in turn, count of them or, without count,
+// until the cluster says NOSPACE; with lease, on one of so many seconds, whose ID
+// it leaves in $LEASE.
 func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
-		ts.Fatalf("usage: fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P]")
+		ts.Fatalf("usage: fill NAME [count=N] [size=BYTES] [keys=K] [prefix=P] [lease=TTL]")
 	}
-	count, size, keys, prefix := 0, 64<<10, 20, "fill/"
+	count, size, keys, lease, prefix := 0, 64<<10, 20, 0, "fill/"
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
 		var err error
@@ -147,6 +148,8 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 			size, err = strconv.Atoi(value)
 		case "keys":
 			keys, err = strconv.Atoi(value)
+		case "lease":
+			lease, err = strconv.Atoi(value)
 		case "prefix":
 			prefix = value
 		default:
@@ -159,9 +162,16 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: clusterOf(ts, args[0]).Endpoints(), DialTimeout: 10 * time.Second})
 	ts.Check(err)
 	defer client.Close() //nolint:errcheck // of no consequence after the puts
+	var opts []clientv3.OpOption
+	if lease > 0 {
+		granted, err := client.Grant(ctx, int64(lease))
+		ts.Check(err)
+		opts = append(opts, clientv3.WithLease(granted.ID))
+		ts.Setenv("LEASE", strconv.FormatInt(int64(granted.ID), 16))
+	}
 	value := strings.Repeat("v", size)
 	for n := 0; count == 0 || n < count; n++ {
-		_, err := client.Put(ctx, prefix+strconv.Itoa(n%keys), value)
+		_, err := client.Put(ctx, prefix+strconv.Itoa(n%keys), value, opts...)
 		if count == 0 && errors.Is(err, rpctypes.ErrNoSpace) {
 			return
 		}

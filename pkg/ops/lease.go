@@ -1,0 +1,312 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/progress"
+)
+
+// LeaseOptions says how closely to look at leases.
+type LeaseOptions struct {
+	TTL    bool        // ask for each lease's times: a request per lease, answered by the leader
+	Keys   bool        // ask for the keys of each too; implies TTL
+	Limit  int         // ask for no more leases than this, those that expire first; 0: all
+	Rate   int         // requests per second at most
+	Layout keys.Layout // under which prefixes Kubernetes stores its objects
+}
+
+// DefaultLeaseOptions returns what `kvd lease list` does when told nothing.
+func DefaultLeaseOptions() LeaseOptions {
+	return LeaseOptions{Limit: 1000, Rate: 200, Layout: keys.Default()}
+}
+
+// LeaseList is the leases of a cluster, as one member has them.
+type LeaseList struct {
+	At        time.Time       `json:"at"`
+	ClusterID string          `json:"cluster_id"`
+	Member    string          `json:"member"`              // who was asked
+	LeaderID  string          `json:"leader_id,omitempty"` // empty: no leader, nothing expires and no time is known
+	Total     int             `json:"leases_total"`
+	Asked     int             `json:"leases_asked"` // how many were asked for their times
+	Requests  int             `json:"requests"`
+	Gone      int             `json:"leases_gone"`    // listed, and ended before they were asked for
+	Expired   int             `json:"leases_expired"` // of those asked: past their time and not revoked yet
+	Leases    []Lease         `json:"leases"`
+	KeysTotal *int64          `json:"keys_total,omitempty"`     // of the whole key space
+	KeysHeld  *int64          `json:"keys_on_leases,omitempty"` // of the leases that were asked
+	Share     *float64        `json:"keys_share_ratio,omitempty"`
+	Resources []LeaseResource `json:"resources,omitempty"` // by number of keys
+}
+
+// Lease is one lease. What was not asked for is nil.
+type Lease struct {
+	ID      string  `json:"id"`
+	TTL     *int64  `json:"ttl_seconds,omitempty"`         // what is left; 0 or less: expired
+	Granted *int64  `json:"granted_ttl_seconds,omitempty"` // what it was granted for
+	Expired bool    `json:"expired_not_revoked"`
+	Count   *int    `json:"keys_count,omitempty"`
+	Keys    KeyList `json:"keys,omitempty"`    // only of a single lease
+	Example KeyList `json:"example,omitempty"` // the first of its keys
+}
+
+// LeaseResource is how many keys of one Kubernetes resource, or with no known
+// one, are on leases.
+type LeaseResource struct {
+	Resource string  `json:"resource"` // "events"; "other" for keys that are not Kubernetes'
+	Keys     int64   `json:"keys"`
+	Leases   int     `json:"leases"`
+	Share    float64 `json:"share_ratio"` // of all keys on leases
+}
+
+// KeyList is keys in order.
+type KeyList []string
+
+// MarshalJSON writes each as {"key": …}, or {"key_base64": …} if it is not UTF-8.
+func (l KeyList) MarshalJSON() ([]byte, error) {
+	type text struct {
+		Key string `json:"key"`
+	}
+	type raw struct {
+		Key []byte `json:"key_base64"`
+	}
+	out := make([]any, 0, len(l))
+	for _, k := range l {
+		if utf8.ValidString(k) {
+			out = append(out, text{k})
+		} else {
+			out = append(out, raw{[]byte(k)})
+		}
+	}
+	return json.Marshal(out)
+}
+
+// ListLeases lists the leases: with one request, which gives their IDs and
+// nothing else, or with one more for each lease.
+//
+// The leader is asked if there is one. It keeps the times (a follower has to
+// forward each request to it), and it lists by what is left, the shortest first.
+// Without a leader nothing expires and no request for a time is answered, so
+// that none is sent; the list comes back beside an Unavailable error then.
+func ListLeases(ctx context.Context, client *cluster.Client, view cluster.View, o LeaseOptions, sink progress.Sink) (LeaseList, error) {
+	l := LeaseList{At: view.At, ClusterID: cluster.FormatID(view.ID), Leases: []Lease{}}
+	mc, err := leaseMember(client, view)
+	if err != nil {
+		return l, err
+	}
+	l.Member = mc.Label()
+	if view.Leader != 0 {
+		l.LeaderID = cluster.FormatID(view.Leader)
+	}
+	if err := mc.Connect(ctx); err != nil {
+		return l, err
+	}
+	rctx, cancel := context.WithTimeout(ctx, client.Config().CommandTimeout)
+	defer cancel()
+	resp, err := mc.Etcd().Leases(rctx)
+	l.Requests++
+	if err != nil {
+		return l, mc.Explain(ctx, "list leases", err)
+	}
+	l.Total = len(resp.Leases)
+	if !o.TTL && !o.Keys {
+		for _, s := range resp.Leases {
+			l.Leases = append(l.Leases, Lease{ID: cluster.FormatID(uint64(s.ID))})
+		}
+		slices.SortFunc(l.Leases, func(a, b Lease) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+		return l, nil
+	}
+	if view.Leader == 0 {
+		return l, errNoLeaderForTTL()
+	}
+	return l, l.askEach(ctx, mc, resp.Leases, o, client.Config().CommandTimeout, sink)
+}
+
+func errNoLeaderForTTL() error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: "read leases",
+		Msg:  "no member knows a leader, and only the leader knows what is left of a lease; until there is one nothing expires",
+		Hint: "see `kvd status`; `kvd lease list` without --ttl and --keys works without a leader"}
+}
+
+// leaseMember chooses whom to ask: the leader, or else any voter.
+func leaseMember(client *cluster.Client, view cluster.View) (*cluster.MemberClient, error) {
+	if m, ok := view.LeaderMember(); ok && m.Status != nil {
+		return client.Member(m.ID)
+	}
+	for _, m := range readOrder(view) {
+		return client.Member(m.ID)
+	}
+	return nil, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "read leases",
+		Msg: "no voter answers, and a learner does not tell leases", Hint: "see `kvd status`"}
+}
+
+// askEach asks for the leases one after the other, at no more than the rate.
+func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all []clientv3.LeaseStatus, o LeaseOptions, timeout time.Duration, sink progress.Sink) error {
+	if o.Limit > 0 && len(all) > o.Limit {
+		all = all[:o.Limit]
+	}
+	rate := max(1, o.Rate)
+	sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Note: fmt.Sprintf(
+		"%d requests to %s, one for each of %d of %d leases, at %d per second at most", len(all), l.Member, len(all), l.Total, rate)})
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	tally := map[string]*LeaseResource{}
+	var held int64
+	for i, s := range all {
+		if i > 0 {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return cluster.Classify("read leases", l.Member, ctx.Err())
+			}
+		}
+		one, err := timeToLive(ctx, mc, s.ID, o.Keys, timeout)
+		l.Requests++
+		switch {
+		case fault.CauseOf(err) == cluster.CauseLeaseNotFound:
+			l.Gone++
+			continue
+		case err != nil:
+			return err
+		}
+		l.Asked++
+		if one.Expired {
+			l.Expired++
+		}
+		if o.Keys {
+			held += int64(len(one.Keys))
+			tallyKeys(tally, one.Keys, o.Layout)
+			one.Example, one.Keys = one.Keys[:min(1, len(one.Keys))], nil
+		}
+		l.Leases = append(l.Leases, one)
+		sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Phase: "asking", Done: int64(i + 1), Total: int64(len(all)), Unit: "leases"})
+	}
+	slices.SortStableFunc(l.Leases, func(a, b Lease) int { return cmp.Compare(*a.TTL, *b.TTL) })
+	if !o.Keys {
+		return nil
+	}
+	l.Resources = resourcesOf(tally, held)
+	l.KeysHeld = &held
+	r, err := mc.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	l.Requests++
+	if err != nil {
+		return err
+	}
+	l.KeysTotal = &r.Count
+	if r.Count > 0 {
+		l.Share = new(float64(held) / float64(r.Count))
+	}
+	return nil
+}
+
+// timeToLive asks for one lease. A lease that does not exist is an error of
+// cause lease_not_found.
+//
+// etcd answers -1 seconds for a lease that it does not have, and also for one
+// that expired between one and two seconds ago and is not revoked yet; the former
+// is granted for nothing (LeaseTimeToLive in server/v3/etcdserver/api/v3rpc/lease.go,
+// leaseTimeToLive in etcdserver/v3_server.go).
+func timeToLive(ctx context.Context, mc *cluster.MemberClient, id clientv3.LeaseID, withKeys bool, timeout time.Duration) (Lease, error) {
+	rctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var opts []clientv3.LeaseOption
+	if withKeys {
+		opts = append(opts, clientv3.WithAttachedKeys())
+	}
+	resp, err := mc.Etcd().TimeToLive(rctx, id, opts...)
+	if err != nil {
+		return Lease{}, mc.Explain(ctx, "read lease "+cluster.FormatID(uint64(id)), err)
+	}
+	if resp.GrantedTTL == 0 {
+		return Lease{}, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseLeaseNotFound, Op: "lease show", Subject: cluster.FormatID(uint64(id)),
+			Msg: "there is no such lease: it was never granted, was revoked, or expired", Hint: "see `kvd lease list`"}
+	}
+	out := Lease{ID: cluster.FormatID(uint64(id)), TTL: &resp.TTL, Granted: &resp.GrantedTTL, Expired: resp.TTL <= 0}
+	if withKeys {
+		out.Count = new(len(resp.Keys))
+		for _, k := range resp.Keys {
+			out.Keys = append(out.Keys, string(k))
+		}
+		slices.Sort(out.Keys)
+	}
+	return out, nil
+}
+
+func tallyKeys(tally map[string]*LeaseResource, held []string, layout keys.Layout) {
+	here := map[string]bool{}
+	for _, k := range held {
+		name := "other"
+		if parsed, ok := layout.Parse(k); ok {
+			name = parsed.GroupResource()
+		}
+		r := tally[name]
+		if r == nil {
+			r = &LeaseResource{Resource: name}
+			tally[name] = r
+		}
+		r.Keys++
+		if !here[name] {
+			here[name] = true
+			r.Leases++
+		}
+	}
+}
+
+func resourcesOf(tally map[string]*LeaseResource, held int64) []LeaseResource {
+	out := []LeaseResource{}
+	for _, r := range tally {
+		r.Share = float64(r.Keys) / float64(max(held, 1))
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b LeaseResource) int {
+		return cmp.Or(cmp.Compare(b.Keys, a.Keys), cmp.Compare(a.Resource, b.Resource))
+	})
+	return out
+}
+
+// ShowLease asks for one lease with its keys: one request, which the leader
+// answers, and whose answer is as large as its keys are many.
+func ShowLease(ctx context.Context, client *cluster.Client, view cluster.View, id uint64) (Lease, error) {
+	if view.Leader == 0 {
+		return Lease{}, errNoLeaderForTTL()
+	}
+	mc, err := leaseMember(client, view)
+	if err != nil {
+		return Lease{}, err
+	}
+	if err := mc.Connect(ctx); err != nil {
+		return Lease{}, err
+	}
+	return timeToLive(ctx, mc, clientv3.LeaseID(id), true, client.Config().CommandTimeout)
+}
+
+// ParseLeaseID reads a lease's ID: hexadecimal, as etcd and etcdctl print it, or,
+// where it can't be that, decimal, as etcd's JSON has it. alternative is the
+// other reading of digits that could be both, 0 if there is none.
+func ParseLeaseID(s string) (id, alternative uint64, err error) {
+	decimal, derr := strconv.ParseInt(s, 10, 64)
+	hex, herr := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
+	switch {
+	case herr == nil && hex != 0:
+		if derr == nil {
+			alternative = uint64(decimal)
+		}
+		return hex, alternative, nil
+	case derr == nil && decimal != 0:
+		return uint64(decimal), 0, nil
+	}
+	return 0, 0, &fault.Error{Kind: fault.Usage, Cause: "lease_id", Op: "lease show", Msg: fmt.Sprintf("%q is not the ID of a lease", s),
+		Hint: "IDs are hexadecimal, as `kvd lease list` and etcdctl print them; the decimal of etcd's JSON is understood too"}
+}
