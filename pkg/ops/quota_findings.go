@@ -3,8 +3,6 @@ package ops
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"kvd/pkg/ops/cluster"
 )
@@ -146,50 +144,15 @@ func orID(m cluster.Member) string {
 }
 
 // nestedPuts names servers that do not count puts in a Txn inside a Txn against
-// the quota (etcd issue 22134: fixed in 3.6.14 and 3.7.1, and on the 3.5 branch
-// in July 2026).
+// the quota.
 func nestedPuts(v cluster.View) []Finding {
 	var out []Finding
-	for _, m := range v.Answered() {
-		if !bypassed(m.Status.Version) {
-			continue
-		}
+	for _, m := range nestedPutsCount().without(v) {
 		out = append(out, Finding{Cause: FindNestedPuts, Member: m.Name, Message: fmt.Sprintf(
 			"member %s runs etcd %s, where nested puts bypass the quota: a put in a Txn inside a Txn costs nothing, and the file can grow past the quota without an alarm",
-			m.Label(), m.Status.Version), Hint: "update to 3.6.14, 3.7.1 or later"})
+			m.Label(), m.Status.Version), Hint: "update to 3.5.33, 3.6.14, 3.7.1 or later"})
 	}
 	return out
-}
-
-func bypassed(version string) bool {
-	n, ok := parseVersion(version)
-	if !ok {
-		return false
-	}
-	fixed := [3]int{3, 6, 14}
-	if n[0] == 3 && n[1] == 7 {
-		fixed = [3]int{3, 7, 1}
-	}
-	return slices.Compare(n[:], fixed[:]) < 0
-}
-
-// parseVersion reads "3.7.3" or "3.7.0-rc.1"; of the latter only the numbers
-// matter here.
-func parseVersion(s string) (n [3]int, ok bool) {
-	s, _, _ = strings.Cut(s, "-")
-	s, _, _ = strings.Cut(s, "+")
-	parts := strings.Split(s, ".")
-	if len(parts) != 3 {
-		return n, false
-	}
-	for i, p := range parts {
-		v, err := strconv.Atoi(p)
-		if err != nil {
-			return n, false
-		}
-		n[i] = v
-	}
-	return n, true
 }
 
 // whatFills names what most of the file is, and what helps against it.

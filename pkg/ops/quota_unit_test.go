@@ -24,7 +24,7 @@ func sized(version string, quota, size int64) *cluster.Status {
 func TestNestedPuts(t *testing.T) {
 	for version, want := range map[string]bool{
 		"3.7.0": true, "3.7.1": false, "3.7.3": false, "3.8.0": false, "3.6.13": true, "3.6.14": false, "3.6.0-rc.1": true,
-		"3.5.21": true, "3.7.0-rc.0": true, "4.0.0": false, "": false, "nonsense": false,
+		"3.5.21": true, "3.5.32": true, "3.5.33": false, "3.4.37": true, "3.7.0-rc.0": true, "4.0.0": false, "": false, "nonsense": false,
 	} {
 		got := nestedPuts(recordedView(sized(version, 0, 0)))
 		if (len(got) == 1) != want {
