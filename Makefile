@@ -47,8 +47,9 @@ bench: build ## measure, and write the figures to docs/measured.json
 	$(GO) -C scripts/bench run .
 	$(GO) test -run '^$$' -bench . ./...
 
-docs: ## write docs/commands from the command tree
+docs: ## write docs/commands from the command tree, and the tables of the recorded trace
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update
+	$(GO) test -count=1 ./cmd/kvd -run '^TestTraceTables$$' -update
 
 check: ## what CI runs
 	.ci/run

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -20,13 +22,17 @@ import (
 
 // What the documents show is run. A fenced block of kind `console` is a session:
 // lines that begin with "$ " are commands, what follows is what they print
-// (stdout and stderr as they come). `console cluster` and `console nospace` have
-// a throwaway cluster of three members, which the blocks of that kind in one
-// file share; `nospace` was filled until it was read-only.
+// (stdout and stderr as they come). A second word gives the session a throwaway
+// cluster of three members, which the blocks of that kind in one file share:
+//
+//   - `console cluster`: empty
+//   - `console nospace`: filled until it was read-only
+//   - `console kubernetes`: with what the API server of the recorded trace wrote
+//   - `console history`: the same, and then a node's status written over and over
 //
 // Numbers, sizes, IDs, durations and ports differ from run to run and are not
-// compared; a line of "…" stands for any lines. A command whose line ends in
-// "# exit 3" must end with 3, others with 0.
+// compared; a line of "…" stands for any lines, and within a line "…" stands for
+// anything. A command whose line ends in "# exit 3" must end with 3, others with 0.
 
 // session is the commands of one kind in one file.
 type session struct {
@@ -55,7 +61,10 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		for _, s := range sessions(filepath.Base(file), string(raw)) {
 			ran += len(s.steps)
-			t.Run(s.file+"/"+s.kind, func(t *testing.T) { runSession(t, s) })
+			t.Run(s.file+"/"+s.kind, func(t *testing.T) {
+				t.Parallel()
+				runSession(t, s)
+			})
 		}
 	}
 	if ran == 0 {
@@ -97,28 +106,59 @@ func withoutClusters(env []string) []string {
 	})
 }
 
+// docSetups prepare the cluster of a session, by its kind.
+func docSetups() map[string]func(context.Context, *testing.T, *clientv3.Client) {
+	return map[string]func(context.Context, *testing.T, *clientv3.Client){
+		"console cluster":    func(context.Context, *testing.T, *clientv3.Client) {},
+		"console nospace":    fillForDocs,
+		"console kubernetes": kubernetesForDocs,
+		"console history":    historyForDocs,
+	}
+}
+
 // clusterForDocs starts the cluster of a session and returns its endpoints.
 func clusterForDocs(t *testing.T, kvd, kind string) string {
 	t.Helper()
+	setup := docSetups()[kind]
+	if setup == nil {
+		t.Fatalf("no session is of the kind %q", kind)
+	}
 	c := servertest.Start(t, servertest.Options{Options: local.Options{
 		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
 	}})
-	if kind == "console nospace" {
-		fillForDocs(t, c)
-	}
+	setup(servertest.Context(t, time.Minute), t, c.Client(t))
 	return strings.Join(c.Endpoints(), ",")
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
 // that almost all of the file is history.
-func fillForDocs(t *testing.T, c *servertest.Cluster) {
+func fillForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	t.Helper()
-	client, value := c.Client(t), strings.Repeat("v", 256<<10)
+	value := strings.Repeat("v", 256<<10)
 	for {
-		if _, err := client.Put(context.Background(), "/registry/configmaps/default/busy", value); err != nil {
+		if _, err := client.Put(ctx, "/registry/configmaps/default/busy", value); err != nil {
 			if errors.Is(err, rpctypes.ErrNoSpace) {
 				return
 			}
+			t.Fatal(err)
+		}
+	}
+}
+
+// kubernetesForDocs replays the recorded trace.
+func kubernetesForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	if err := replayTrace(ctx, client, readTrace(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// historyForDocs adds 8 MiB of history to what the recorded API server wrote.
+func historyForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	kubernetesForDocs(ctx, t, client)
+	for range 64 {
+		if _, err := client.Put(ctx, "/registry/minions/n1", strings.Repeat("v", 128<<10)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,34 +207,57 @@ func sessionOf(all *[]session, file, kind string) int {
 }
 
 // docDiff compares what a document shows with what was printed; empty lines at
-// the end of a block do not count.
+// the end of a block do not count. The difference it names is the one furthest
+// down.
 func docDiff(want, got []string) string {
 	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" {
 		want = want[:len(want)-1]
 	}
-	i := 0
-	for k, w := range want {
-		if strings.TrimSpace(w) == "…" {
-			if k == len(want)-1 {
-				return ""
-			}
-			for i < len(got) && masked(got[i]) != masked(want[k+1]) {
-				i++
-			}
-			continue
+	diff, furthest := "", -1
+	note := func(w int, format string, args ...any) bool {
+		if w > furthest {
+			diff, furthest = fmt.Sprintf(format, args...), w
 		}
-		if i >= len(got) {
-			return fmt.Sprintf("%q was not printed", w)
-		}
-		if masked(w) != masked(got[i]) {
-			return fmt.Sprintf("shown as\n  %s\nprinted as\n  %s", masked(w), masked(got[i]))
-		}
-		i++
+		return false
 	}
-	if i < len(got) {
-		return fmt.Sprintf("%q was printed, and is not shown", got[i])
+	type place struct{ w, g int }
+	failed := map[place]bool{} // so that no place is looked at twice
+	var match func(w, g int) bool
+	match = func(w, g int) bool {
+		switch {
+		case failed[place{w, g}]:
+			return false
+		case w == len(want) && g == len(got):
+			return true
+		case w == len(want):
+			return note(w, "%q was printed, and is not shown", got[g])
+		case strings.TrimSpace(want[w]) == "…":
+			if match(w+1, g) || g < len(got) && match(w, g+1) {
+				return true
+			}
+		case g == len(got):
+			return note(w, "%q was not printed", want[w])
+		case !lineMatches(want[w], got[g]):
+			note(w, "shown as\n  %s\nprinted as\n  %s", masked(want[w]), masked(got[g]))
+		case match(w+1, g+1):
+			return true
+		}
+		failed[place{w, g}] = true
+		return false
 	}
-	return ""
+	if match(0, 0) {
+		return ""
+	}
+	return diff
+}
+
+// lineMatches compares a line that a document shows with one that was printed.
+func lineMatches(want, got string) bool {
+	parts := strings.Split(masked(want), "…")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(masked(got))
 }
 
 // masked makes lines comparable that differ in numbers and widths only.
@@ -203,7 +266,7 @@ func masked(line string) string {
 		{`[0-9a-f]{14,16}\b`, "ID"},
 		{`https?://[0-9.]+:\d+`, "URL"},
 		{`\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b`, "SIZE"},
-		{`\b(\d+(\.\d+)?(h|m|s|ms|µs))+\b`, "TIME"},
+		{`\b(\d+(\.\d+)? ?(h|m|s|ms|µs))+\b`, "TIME"},
 		{`\d+(\.\d+)?`, "N"},
 		{`[─-╿-]{2,}`, "-"},
 		{`\s+`, " "},
@@ -226,12 +289,26 @@ func TestDocumentComparison(t *testing.T) {
 		"m2 x\na\nlast 4":                             false,
 		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\na":            false,
 		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\nlast 4\nmore": false,
+		// "…" goes on where the rest fits, not where its first line does.
+		"m1 (aaaaaaaaaaaaaaaa)   9 MiB\nlast 4\nx\nlast 5": true,
 	} {
 		if diff := docDiff(want, strings.Split(printed, "\n")); (diff == "") != ok {
 			t.Errorf("%q: %q, want ok=%v", printed, diff, ok)
 		}
 	}
-	if masked("m1  100 ms 3") == masked("mx  100 ms 3") {
-		t.Error("names must not be masked")
+	for _, c := range []struct {
+		shown, printed string
+		same           bool
+	}{
+		{"m1  100 ms 3", "m1  4.2 s 81", true},
+		{"m1  100 ms 3", "mx  100 ms 3", false},
+		{"copied 3 MiB to … at once", "copied 12.5 KiB to DIR/m2 at once", true},
+		{"copied 3 MiB to … at once", "copied 12.5 KiB to DIR/m2 slowly", false},
+		{"a (b)…", "a (b) and more", true},
+		{"a (b)…", "ab", false},
+	} {
+		if lineMatches(c.shown, c.printed) != c.same {
+			t.Errorf("%q and %q: want the same: %v", c.shown, c.printed, c.same)
+		}
 	}
 }
