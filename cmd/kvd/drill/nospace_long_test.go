@@ -31,3 +31,16 @@ func TestNospaceLarge(t *testing.T) {
 		})
 	}
 }
+
+// What make demo runs is proved within a minute. Here and not in the script of
+// the command, where whatever runs beside it would be measured too.
+func TestNospaceWithinAMinute(t *testing.T) {
+	o := options(t, 3, 16<<20, drill.RemedyRecover)
+	r, err := play(t.Context(), t, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.TookSeconds >= 60 {
+		t.Errorf("proved after %.1f s (full after %.1f s), want less than 60", r.TookSeconds, r.FillSeconds)
+	}
+}
