@@ -28,19 +28,19 @@ type defragHooks struct {
 // pipes, no substitution. A command that does not exist is found here.
 func parseHooks(o DefragOptions) (h defragHooks, err error) {
 	h.timeout = o.HookTimeout
-	if h.beforeArgv, err = argv("--before-member", o.BeforeMember); err != nil {
+	if h.beforeArgv, err = argv("defrag", "--before-member", o.BeforeMember); err != nil {
 		return h, err
 	}
-	h.afterArgv, err = argv("--after-member", o.AfterMember)
+	h.afterArgv, err = argv("defrag", "--after-member", o.AfterMember)
 	return h, err
 }
 
-func argv(flag, line string) ([]string, error) {
+func argv(op, flag, line string) ([]string, error) {
 	if strings.TrimSpace(line) == "" {
 		return nil, nil
 	}
 	bad := func(err error) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "hook", Op: "defrag", Subject: flag, Err: err,
+		return &fault.Error{Kind: fault.Usage, Cause: "hook", Op: op, Subject: flag, Err: err,
 			Hint: "a program and its arguments; there is no shell: for one, give sh -c '…'"}
 	}
 	words, err := shellwords.NewParser().Parse(line)
@@ -57,12 +57,12 @@ func argv(flag, line string) ([]string, error) {
 }
 
 func (h defragHooks) before(ctx context.Context, m cluster.Member, s cluster.Status) error {
-	return h.run(ctx, "--before-member", h.beforeArgv, hookEnv(m, s))
+	return runHook(ctx, h.timeout, "--before-member", h.beforeArgv, hookEnv(m, s))
 }
 
 func (h defragHooks) after(ctx context.Context, m cluster.Member, before, after cluster.Status) error {
 	env := append(hookEnv(m, after), "KVD_DB_SIZE_BEFORE_BYTES="+strconv.FormatInt(before.DBSize, 10))
-	return h.run(ctx, "--after-member", h.afterArgv, env)
+	return runHook(ctx, h.timeout, "--after-member", h.afterArgv, env)
 }
 
 // hookEnv is what a command is told about the member, beside kvd's own
@@ -77,12 +77,13 @@ func hookEnv(m cluster.Member, s cluster.Status) []string {
 	}
 }
 
-// run runs a command to its end. What it prints is shown only if it fails.
-func (h defragHooks) run(ctx context.Context, flag string, argv, env []string) error {
+// runHook runs a command to its end, for as long as timeout at most. What it
+// prints is shown only if it fails.
+func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env []string) error {
 	if len(argv) == 0 {
 		return nil
 	}
-	rctx, cancel := context.WithTimeout(ctx, h.timeout)
+	rctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(rctx, argv[0], argv[1:]...) //nolint:gosec // the user's own command
@@ -94,7 +95,7 @@ func (h defragHooks) run(ctx context.Context, flag string, argv, env []string) e
 	case err == nil:
 		return nil
 	case ctx.Err() == nil && rctx.Err() != nil:
-		err = fmt.Errorf("not done within %s (--hook-timeout)", h.timeout)
+		err = fmt.Errorf("not done within %s (--hook-timeout)", timeout)
 	}
 	return fmt.Errorf("the %s command %s: %w%s", flag, argv[0], err, lastLine(out.String()))
 }

@@ -298,7 +298,7 @@ func TestMoveWaitsForAQuickDisk(t *testing.T) {
 			return text + fmt.Sprintf("# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[2]d\n%[1]s_sum %[3]g\n%[1]s_count %[2]d\n", metrics.WALFsync, count, sum), nil
 		}
 		d := &defragmentation{c: f, opts: fast(), sink: progress.Discard}
-		if err := d.waitCalm(t.Context(), f.view.Members[1]); err != nil {
+		if err := d.mover().waitCalm(t.Context(), f.view.Members[1]); err != nil {
 			t.Fatal(err)
 		}
 		if tc.means != nil && looks != tc.looks {

@@ -44,11 +44,16 @@ const (
 	CauseFutureRevision     = "future_revision"          // the revision does not exist yet
 	CauseLeaseNotFound      = "lease_not_found"
 	CauseMemberNotFound     = "member_not_found"
-	CauseUnhealthy          = "unhealthy"       // etcd refuses a membership change that would cost the quorum
-	CauseStopped            = "server_stopped"  // the member is shutting down
-	CauseUnsupported        = "not_supported"   // this version of etcd has no such request
-	CauseRejected           = "rejected"        // the server refused for a reason of its own
-	CauseConnectionLost     = "connection_lost" // the connection broke, and the endpoint is fine now
-	CauseNoEndpoint         = "no_endpoint"     // none was given, or no member can be asked
+	CauseUnhealthy          = "unhealthy"          // etcd refuses a membership change that would cost the quorum
+	CauseNotEnoughStarted   = "not_enough_started" // etcd refuses a membership change: too few members have ever started
+	CausePeerURLExists      = "peer_url_exists"    // another member has that peer URL
+	CauseLearnerNotReady    = "learner_not_ready"  // a learner that lags can't be promoted
+	CauseNotALearner        = "not_a_learner"      // only learners can be promoted
+	CauseTooManyLearners    = "too_many_learners"  // over the servers' --max-learners
+	CauseStopped            = "server_stopped"     // the member is shutting down
+	CauseUnsupported        = "not_supported"      // this version of etcd has no such request
+	CauseRejected           = "rejected"           // the server refused for a reason of its own
+	CauseConnectionLost     = "connection_lost"    // the connection broke, and the endpoint is fine now
+	CauseNoEndpoint         = "no_endpoint"        // none was given, or no member can be asked
 	CauseUnknown            = "unknown"
 )

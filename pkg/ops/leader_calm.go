@@ -21,8 +21,8 @@ const (
 // its disk, proposals are dropped: some 2 ms on a calm disk, and 200 ms were seen
 // on one that was still writing back a defragmented file. Where the metrics don't
 // tell, or it stays busy, the move is made nevertheless.
-func (d *defragmentation) waitCalm(ctx context.Context, next cluster.Member) error {
-	before, err := d.c.Metrics(ctx, next)
+func (l *leaderMove) waitCalm(ctx context.Context, next cluster.Member) error {
+	before, err := l.c.Metrics(ctx, next)
 	if err != nil || !before.Has(metrics.WALFsync) {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (d *defragmentation) waitCalm(ctx context.Context, next cluster.Member) err
 		if err := wait(ctx, calmWindow); err != nil {
 			return err
 		}
-		now, err := d.c.Metrics(ctx, next)
+		now, err := l.c.Metrics(ctx, next)
 		if err != nil {
 			return nil
 		}
@@ -38,7 +38,7 @@ func (d *defragmentation) waitCalm(ctx context.Context, next cluster.Member) err
 		if !ok || h.Count == 0 || h.Mean() <= calmFsync.Seconds() {
 			return nil
 		}
-		d.sink.Event(progress.Event{Op: "defrag", Subject: next.Label(), Phase: "waiting for a quick disk before it leads",
+		l.sink.Event(progress.Event{Op: l.op, Subject: next.Label(), Phase: "waiting for a quick disk before it leads",
 			Note: fmt.Sprintf("an fsync of its WAL takes %s", time.Duration(h.Mean()*float64(time.Second)).Round(time.Millisecond))})
 		before = now
 	}
