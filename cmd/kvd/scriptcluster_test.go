@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -22,8 +23,12 @@ const scriptTimeout = 90 * time.Second
 // clusterUsage is what `cluster` understands.
 const clusterUsage = `usage: cluster start NAME [members=N] [quota=BYTES] [arg=--FLAG=VALUE]...
        cluster stop|kill|pause|resume|restart NAME MEMBER
+       cluster reserve NAME
+       cluster join NAME MEMBER
 start sets $EP (all endpoints), $EP1.. and $DB1.. (each member's endpoint and
-backend file), and the same as $NAME_EP, $NAME_EP1, $NAME_DB1`
+backend file), and the same as $NAME_EP, $NAME_EP1, $NAME_DB1
+reserve chooses the URLs of one member more: $EP4 and $PEER4 of m4; join starts
+it with an empty data dir, and an old member in its own place likewise`
 
 // clusterKey is where a script keeps its clusters, by name.
 type clusterKey struct{}
@@ -39,6 +44,10 @@ func cmdCluster(ts *testscript.TestScript, neg bool, args []string) {
 	verb, name := args[0], args[1]
 	if verb == "start" {
 		startCluster(ctx, ts, name, args[2:])
+		return
+	}
+	if verb == "reserve" {
+		reserveMember(ts, clusterOf(ts, name))
 		return
 	}
 	if len(args) != 3 {
@@ -57,6 +66,10 @@ func cmdCluster(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(c.Resume(i))
 	case "restart":
 		ts.Check(c.Restart(ctx, i))
+	case "join":
+		c.Kill(i)
+		ts.Check(os.RemoveAll(c.DataDir(i)))
+		ts.Check(c.StartMember(ctx, i, "--initial-cluster-state=existing"))
 	default:
 		ts.Fatalf("%s", clusterUsage)
 	}
@@ -92,9 +105,18 @@ func startCluster(ctx context.Context, ts *testscript.TestScript, name string, a
 		ts.Setenv(prefix+"EP", strings.Join(c.Endpoints(), ","))
 		for i := range c.Len() {
 			ts.Setenv(fmt.Sprintf("%sEP%d", prefix, i+1), c.Endpoint(i))
+			ts.Setenv(fmt.Sprintf("%sPEER%d", prefix, i+1), c.PeerURL(i))
 			ts.Setenv(fmt.Sprintf("%sDB%d", prefix, i+1), c.DBPath(i))
 		}
 	}
+}
+
+// reserveMember chooses the URLs of one member more.
+func reserveMember(ts *testscript.TestScript, c *local.Cluster) {
+	i, err := c.Reserve()
+	ts.Check(err)
+	ts.Setenv(fmt.Sprintf("EP%d", i+1), c.Endpoint(i))
+	ts.Setenv(fmt.Sprintf("PEER%d", i+1), c.PeerURL(i))
 }
 
 // kvdPath finds this test binary under the name kvd, as scripts do.

@@ -33,6 +33,7 @@ const (
 	BackendCommit    = "etcd_disk_backend_commit_duration_seconds" // histogram
 	ResidentMemory   = "process_resident_memory_bytes"             // gauge: bytes
 	ProcessStart     = "process_start_time_seconds"                // gauge: seconds since 1970
+	ActivePeers      = "etcd_network_active_peers"                 // gauge by Local, Remote: connections that stand (etcdserver/api/rafthttp/metrics.go)
 )
 
 // Sample is what a member's metrics were at one moment. It is not changed after

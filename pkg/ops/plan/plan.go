@@ -63,6 +63,9 @@ type Plan struct {
 	Op    string   // the operation: "defrag"
 	Notes []string // what the reader must know before saying yes
 	Steps []Step
+	// Detail is what programs want to know of the operation beside its steps. It
+	// is in the report as it is after the run.
+	Detail any
 	// GoOn is asked after a step failed, with its error, whether to go on with
 	// the next. Nil: never.
 	GoOn func(error) bool
@@ -87,6 +90,7 @@ type Report struct {
 	Source      string       `json:"source,omitempty"` // where the address and credentials of the cluster came from
 	StartedAt   time.Time    `json:"started_at"`
 	Notes       []string     `json:"notes,omitempty"`
+	Detail      any          `json:"detail,omitempty"` // Plan.Detail
 	Steps       []StepResult `json:"steps"`
 	Outcome     Outcome      `json:"outcome"`
 	TookSeconds float64      `json:"took_seconds"`
@@ -94,7 +98,7 @@ type Report struct {
 
 // Describe returns the plan as a report in which nothing has happened.
 func (p *Plan) Describe() Report {
-	r := Report{Op: p.Op, StartedAt: time.Now().UTC(), Notes: p.Notes, Outcome: OutcomePlanned, Steps: []StepResult{}}
+	r := Report{Op: p.Op, StartedAt: time.Now().UTC(), Notes: p.Notes, Detail: p.Detail, Outcome: OutcomePlanned, Steps: []StepResult{}}
 	for _, s := range p.Steps {
 		s.State = orPlanned(s.State)
 		r.Steps = append(r.Steps, s.StepResult)
