@@ -131,16 +131,23 @@ func clusterForDocs(t *testing.T, kvd, kind string) string {
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
-// that almost all of the file is history.
+// that almost all of the file is history. It ends with small values: a large one
+// is refused where a small one would still fit, and then the alarm could be
+// disarmed for good.
 func fillForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	t.Helper()
-	value := strings.Repeat("v", 256<<10)
-	for {
-		if _, err := client.Put(ctx, "/registry/configmaps/default/busy", value); err != nil {
-			if errors.Is(err, rpctypes.ErrNoSpace) {
-				return
-			}
+	for _, size := range []int{256 << 10, 32 << 10, 4 << 10, 1 << 10} {
+		if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
 			t.Fatal(err)
+		}
+		for value := strings.Repeat("v", size); ; {
+			_, err := client.Put(ctx, "/registry/configmaps/default/busy", value)
+			if errors.Is(err, rpctypes.ErrNoSpace) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
