@@ -270,7 +270,7 @@ func lineMatches(want, got string) bool {
 // masked makes lines comparable that differ in numbers and widths only.
 func masked(line string) string {
 	for _, m := range []struct{ re, with string }{
-		{`[0-9a-f]{14,16}\b`, "ID"},
+		{`[0-9a-f]{12,16}\b`, "ID"},
 		{`https?://[0-9.]+:\d+`, "URL"},
 		{`\b\d+(\.\d+)? (B|KiB|MiB|GiB)\b`, "SIZE"},
 		{`\b(\d+(\.\d+)? ?(h|m|s|ms|µs))+\b`, "TIME"},

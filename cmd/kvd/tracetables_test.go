@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kvd/pkg/ops/kube/keys"
 )
 
 // update has TestTraceTables write its tables instead of comparing them; `make
@@ -50,6 +52,24 @@ func TestTraceTables(t *testing.T) {
 		if !strings.Contains(words, fact) {
 			t.Errorf("%s does not say %q", tracePage, fact)
 		}
+	}
+}
+
+// TestKeysOnThePage holds the table of where things are against the package
+// that reads keys.
+func TestKeysOnThePage(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repoRoot, tracePage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)`.* \\| `(/registry/.+)` \\|$").FindAllStringSubmatch(string(raw), -1)
+	for _, row := range rows {
+		if k, ok := keys.Default().Parse(row[2]); !ok || k.Resource != row[1] {
+			t.Errorf("%s is shown as %s, and read as %+v (%v)", row[2], row[1], k, ok)
+		}
+	}
+	if len(rows) < 8 {
+		t.Errorf("%d rows were looked at", len(rows))
 	}
 }
 
