@@ -1,0 +1,94 @@
+package lead
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
+)
+
+// blind takes a turn where no lease can be had. There is nothing left in etcd
+// that only one of two could take without changing what is stored, so it goes by
+// what can be seen: it waits for a random time, then looks twice, further apart
+// than a run pauses between two members, and refuses if anybody holds the
+// election or any member is being defragmented or was so in between. What is
+// left is two processes whose second looks fall into the same few milliseconds;
+// the guard before each member looks once more.
+func (e *Elector) blind(ctx context.Context) (*Turn, error) {
+	delay := time.Duration(0)
+	if e.opts.BlindMax > 0 {
+		delay = rand.N(e.opts.BlindMax)
+	}
+	e.say("no lease can be had under NOSPACE: waiting %s, then looking twice whether anybody is at it", delay.Round(100*time.Millisecond))
+	if err := wait(ctx, delay); err != nil {
+		return nil, err
+	}
+	before, err := e.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := wait(ctx, e.opts.BlindGap); err != nil {
+		return nil, err
+	}
+	after, err := e.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, s := range after {
+		if was, ok := before[id]; ok && completed(s) != completed(was) {
+			return nil, busy(fmt.Sprintf("%s was defragmented just now by somebody else", cluster.FormatID(id)))
+		}
+	}
+	return &Turn{e: e}, nil
+}
+
+// look returns every member's metrics, or an error of kind Refused that says who
+// is at it.
+func (e *Elector) look(ctx context.Context) (map[uint64]*metrics.Sample, error) {
+	kv, err := first(ctx, e.client, e.prefix())
+	if err != nil {
+		return nil, err
+	}
+	if kv != nil {
+		return nil, other(kv)
+	}
+	view, err := e.client.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	http := e.client.HTTPClient()
+	defer http.CloseIdleConnections()
+	out := map[uint64]*metrics.Sample{}
+	for _, m := range view.Members {
+		s, err := metrics.Fetch(ctx, http, e.opts.Metrics.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
+		if err != nil {
+			if m.Status == nil {
+				return nil, busy(fmt.Sprintf("%s answers neither its status nor its metrics, so whether it is being defragmented is not known", m.Label()))
+			}
+			continue // a member that is being defragmented does not answer its status
+		}
+		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
+			return nil, busy(m.Label() + " is being defragmented")
+		}
+		out[m.ID] = s
+	}
+	return out, nil
+}
+
+func completed(s *metrics.Sample) uint64 {
+	h, _ := s.Histogram(metrics.DefragDuration, nil)
+	return h.Count
+}
+
+func busy(msg string) error {
+	return &fault.Error{Kind: fault.Refused, Cause: CauseBusy, Op: "run", Msg: msg, Hint: "the next tick looks again"}
+}
+
+func (e *Elector) say(format string, args ...any) {
+	e.opts.Sink.Event(progress.Event{Op: e.opts.Op, Phase: "standing for election", Note: fmt.Sprintf(format, args...), Warning: true})
+}

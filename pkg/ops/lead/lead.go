@@ -1,0 +1,242 @@
+// Package lead decides which of several kvd processes acts on a cluster: one
+// wins an election under a key in that cluster and holds it for as long as it
+// lives, the others stand by.
+//
+// The election is held before there is an emergency, since in one it can't be:
+// under NOSPACE etcd grants no lease and takes no put, while a lease that exists
+// is kept alive. A process that comes too late for that looks instead (see
+// blind.go).
+package lead
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
+)
+
+// Causes of the errors of Turn and Check. All are of kind Refused.
+const (
+	CauseOther = "other_holder" // another process holds the election
+	CauseBusy  = "cluster_busy" // without an election: somebody is at it already
+	CauseLost  = "lost_lead"    // the election was lost while a run was going
+)
+
+// Prefix is under which keys elections are held; the operation's name follows.
+const Prefix = "kvd/schedule/"
+
+// Options say which election, and for whom.
+type Options struct {
+	Op       string        // the operation: "defrag". Each has an election of its own
+	TTL      time.Duration // after so long without a sign of life the holder counts as dead; whole seconds
+	BlindMax time.Duration // without a lease: how long to wait, at random and at most, before looking
+	BlindGap time.Duration // and between the two looks: longer than a run pauses between two members
+	Metrics  metrics.Overrides
+	Sink     progress.Sink
+}
+
+// DefaultOptions returns the times that hold unless told otherwise.
+func DefaultOptions(op string) Options {
+	return Options{Op: op, TTL: 15 * time.Second, BlindMax: 30 * time.Second, BlindGap: 8 * time.Second, Sink: progress.Discard}
+}
+
+// Holder is who holds an election: the value of its key.
+type Holder struct {
+	Op    string     `json:"op"`
+	Host  string     `json:"host"`
+	PID   int        `json:"pid"`
+	Since time.Time  `json:"since"`               // when it began to stand for election
+	RunAt *time.Time `json:"run_since,omitempty"` // when the run began that is going; nil between runs
+}
+
+// String names the holder and since when it has been at it.
+func (h Holder) String() string {
+	if h.RunAt != nil {
+		return fmt.Sprintf("another run by %s (pid %d) since %s", h.Host, h.PID, h.RunAt.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("another run by %s (pid %d) since %s; it holds the election and is between two runs", h.Host, h.PID, h.Since.UTC().Format(time.RFC3339))
+}
+
+// Elector stands for election until it is closed. It is safe for concurrent use.
+type Elector struct {
+	client *cluster.Client
+	opts   Options
+	me     Holder
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	term    *term
+	why     error         // why there is no term
+	settled chan struct{} // closed once the first attempt has ended, either way
+}
+
+// term is one session and the candidacy that hangs on it.
+type term struct {
+	session  *concurrency.Session
+	election *concurrency.Election
+	key      string
+	won      atomic.Bool
+}
+
+func (t *term) alive() bool {
+	select {
+	case <-t.session.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// Stand begins to stand for election. Close ends it.
+func Stand(client *cluster.Client, o Options) *Elector {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &Elector{client: client, opts: o, cancel: cancel, done: make(chan struct{}), settled: make(chan struct{}),
+		me: Holder{Op: o.Op, Host: host, PID: os.Getpid(), Since: time.Now().UTC()}}
+	go e.stand(ctx)
+	return e
+}
+
+// Close gives the election up, so that another takes it at once, and waits for a
+// few seconds at most.
+func (e *Elector) Close() {
+	e.cancel()
+	<-e.done
+}
+
+// prefix is where the candidates' keys are.
+func (e *Elector) prefix() string { return Prefix + e.opts.Op }
+
+const (
+	retryFirst = 500 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// stand has one session after another: one that is lost, to a stall or a lost
+// connection, is followed by a new one.
+func (e *Elector) stand(ctx context.Context) {
+	defer close(e.done)
+	var once sync.Once
+	pause := retryFirst
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := e.serve(ctx, func() { once.Do(func() { close(e.settled) }) })
+		e.set(nil, err)
+		once.Do(func() { close(e.settled) })
+		if time.Since(began) > retryMost {
+			pause = retryFirst
+		}
+		if wait(ctx, pause) != nil {
+			return
+		}
+		pause = min(2*pause, retryMost)
+	}
+}
+
+func (e *Elector) set(t *term, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.term, e.why = t, why
+}
+
+func (e *Elector) state() (*term, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.term, e.why
+}
+
+// serve has one session and stands with it until the session is lost or ctx
+// ends. It says so when it has put its name down.
+func (e *Elector) serve(ctx context.Context, standing func()) error {
+	quorum, err := e.client.Quorum(ctx)
+	if err != nil {
+		return err
+	}
+	lease, err := quorum.LeaseGrant(ctx, int64(e.opts.TTL.Seconds()))
+	if err != nil {
+		return err
+	}
+	// The session outlives ctx by as long as it takes to give it back.
+	sctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer func() {
+		rctx, cancel := context.WithTimeout(sctx, 2*time.Second)
+		defer cancel()
+		_ = quorum.LeaseRevoke(rctx, lease) // else it ends by itself after its TTL
+	}()
+	session, err := concurrency.NewSession(quorum.Etcd(), concurrency.WithLease(lease), concurrency.WithContext(sctx))
+	if err != nil {
+		return quorum.Explain(ctx, "keep a lease alive", err)
+	}
+	defer session.Orphan()
+	t := &term{session: session, election: concurrency.NewElection(session, e.prefix()), key: fmt.Sprintf("%s/%x", e.prefix(), lease)}
+	return e.campaign(ctx, quorum, t, standing)
+}
+
+// campaign puts the candidate's key, and waits in the queue for as long as it
+// takes: the first in it is the holder.
+func (e *Elector) campaign(ctx context.Context, quorum *cluster.QuorumClient, t *term, standing func()) error {
+	// Campaign would put the key itself and not say when. It takes one with this
+	// value for its own.
+	mine := e.value(nil)
+	if _, err := quorum.Put(ctx, t.key, mine, clientv3.WithLease(t.session.Lease())); err != nil {
+		return err
+	}
+	e.set(t, nil)
+	standing()
+	cctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	won := make(chan error, 1)
+	go func() { won <- t.election.Campaign(cctx, mine) }()
+	for {
+		select {
+		case <-t.session.Done():
+			return lost()
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-won:
+			if err != nil {
+				return quorum.Explain(ctx, "stand for election", err)
+			}
+			t.won.Store(true)
+			won = nil
+		}
+	}
+}
+
+func lost() error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseLost, Op: "hold the election", Msg: "the lease was not kept alive in time, and another may hold the election now"}
+}
+
+func (e *Elector) value(run *time.Time) string {
+	h := e.me
+	h.RunAt = run
+	raw, _ := json.Marshal(h)
+	return string(raw)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

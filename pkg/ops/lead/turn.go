@@ -1,0 +1,134 @@
+package lead
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// settleMost is how long a tick waits for the candidacy of a process that has
+// only just started.
+const settleMost = 10 * time.Second
+
+// Turn is the right to act once. It is used by one goroutine.
+type Turn struct {
+	e    *Elector
+	term *term // nil: taken without an election
+}
+
+// Blind says that there is no election behind the turn.
+func (t *Turn) Blind() bool { return t.term == nil }
+
+// Turn takes the right to act, or says who has it: an error of kind Refused with
+// CauseOther or CauseBusy. An election that can't be asked is an error of kind
+// Unavailable, which is worth another try. Under NOSPACE, without a lease, it
+// takes up to BlindMax and BlindGap.
+func (e *Elector) Turn(ctx context.Context) (*Turn, error) {
+	select {
+	case <-e.settled:
+	case <-time.After(settleMost):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	t, why := e.state()
+	switch {
+	case t != nil && t.alive():
+		return e.elected(ctx, t)
+	case fault.CauseOf(why) == cluster.CauseNoSpace:
+		return e.blind(ctx)
+	case why == nil:
+		return nil, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoAnswer, Op: "stand for election", Msg: "no answer yet"}
+	}
+	return nil, why
+}
+
+// elected asks the cluster who is first in the queue. That is a linearizable
+// read: what this process believes by itself may be old.
+func (e *Elector) elected(ctx context.Context, t *term) (*Turn, error) {
+	kv, err := first(ctx, e.client, e.prefix())
+	switch {
+	case err != nil:
+		return nil, err
+	case kv == nil:
+		return nil, lost()
+	case string(kv.Key) != t.key:
+		return nil, other(kv)
+	}
+	return &Turn{e: e, term: t}, nil
+}
+
+// first returns the key of the candidate that has waited longest, which is the
+// holder; nil if there is none.
+func first(ctx context.Context, client *cluster.Client, prefix string) (*mvccpb.KeyValue, error) {
+	quorum, err := client.Quorum(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := quorum.Get(ctx, prefix+"/", clientv3.WithFirstCreate()...)
+	if err != nil || len(r.Kvs) == 0 {
+		return nil, err
+	}
+	return r.Kvs[0], nil
+}
+
+func other(kv *mvccpb.KeyValue) error {
+	h := parseHolder(kv)
+	return &fault.Error{Kind: fault.Refused, Cause: CauseOther, Op: "run", Msg: h.String()}
+}
+
+// parseHolder reads the value of a key; what is no value of kvd's is shown as an
+// unknown host.
+func parseHolder(kv *mvccpb.KeyValue) Holder {
+	var h Holder
+	if err := json.Unmarshal(kv.Value, &h); err != nil || h.Host == "" {
+		h.Host = "an unknown host"
+	}
+	return h
+}
+
+// Begin and End write beside the holder's name that a run is going. They are for
+// others to read: where they can't write (NOSPACE), nothing depends on it.
+func (t *Turn) Begin(ctx context.Context) {
+	now := time.Now().UTC()
+	t.proclaim(ctx, &now)
+}
+
+// End is the opposite of Begin.
+func (t *Turn) End(ctx context.Context) { t.proclaim(ctx, nil) }
+
+func (t *Turn) proclaim(ctx context.Context, run *time.Time) {
+	if t.term == nil {
+		return
+	}
+	quorum, err := t.e.client.Quorum(ctx)
+	if err != nil {
+		return
+	}
+	// Only if it is still there: a lease that has ended has taken it along, and
+	// the lease of a put would be refused.
+	_, _ = quorum.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.term.key), ">", 0)},
+		[]clientv3.Op{clientv3.OpPut(t.term.key, t.e.value(run), clientv3.WithLease(t.term.session.Lease()))}, nil)
+}
+
+// Check says whether the right is still there. It is asked before each step.
+func (t *Turn) Check() error {
+	if t.term == nil || t.term.alive() {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: CauseLost, Op: "run",
+		Msg:  "the election was lost during the run: its lease was not kept alive in time",
+		Hint: "another kvd may have taken over; no further step is made. The next tick asks again"}
+}
+
+// Leads reports whether this process is the holder, as far as it knows. It asks
+// nobody.
+func (e *Elector) Leads() bool {
+	t, _ := e.state()
+	return t != nil && t.won.Load() && t.alive()
+}
