@@ -1,0 +1,174 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/lead"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/schedule"
+)
+
+// How long to wait before a lost connection is tried again, and at most.
+const (
+	backoffFirst = time.Second
+	backoffMost  = 30 * time.Second
+)
+
+// ready is what a run needs before it can begin.
+type ready struct {
+	turn *lead.Turn
+	plan *plan.Plan
+}
+
+// run is one tick. Nothing that goes wrong here ends the daemon.
+func (d *daemon) run(ctx context.Context, tick schedule.Tick) {
+	d.health.running(true)
+	defer d.health.running(false)
+	log := d.o.Log.With(zap.String("op", d.o.Op), zap.Time("due", tick.Due))
+	r, err := d.prepare(ctx, tick, log)
+	if err != nil {
+		d.notBegun(log, err)
+		return
+	}
+	report, err := d.carryOut(ctx, tick, r)
+	d.cut = ctx.Err() != nil
+	d.m.observe(report, err)
+	d.health.ran(report, err)
+	d.logReport(log, report, err)
+	if d.o.Report != nil {
+		if werr := d.o.Report(report); werr != nil {
+			log.Warn("the report could not be written", failure(werr)...)
+		}
+	}
+}
+
+// prepare takes the turn and makes the plan. Nothing has been changed yet, so
+// what fails for want of a connection is tried again, until the next tick or the
+// end of the window.
+func (d *daemon) prepare(ctx context.Context, tick schedule.Tick, log *zap.Logger) (ready, error) {
+	limit := d.o.Schedule.Next(tick.Due)
+	if !tick.Until.IsZero() && tick.Until.Before(limit) {
+		limit = tick.Until
+	}
+	for pause := backoffFirst; ; pause = min(2*pause, backoffMost) {
+		r, err := d.attempt(ctx)
+		if err == nil || fault.KindOf(err) != fault.Unavailable {
+			return r, err
+		}
+		if d.o.Clock.Now().Add(pause).After(limit) {
+			return r, err
+		}
+		d.m.retries.Inc()
+		log.Warn("not reachable, trying again", append(failure(err), zap.Duration("in", pause))...)
+		if werr := d.wait(ctx, pause); werr != nil {
+			return r, errors.Join(err, werr)
+		}
+	}
+}
+
+func (d *daemon) attempt(ctx context.Context) (r ready, err error) {
+	// A stop ends what has changed nothing yet at once.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-d.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if r.turn, err = d.elector.Turn(ctx); err != nil {
+		return r, err
+	}
+	view, err := d.o.Client.View(ctx)
+	if err != nil {
+		return r, err
+	}
+	d.m.see(view)
+	r.plan, err = d.o.Plan(ctx, view, d.o.sink())
+	return r, err
+}
+
+// Reasons for a tick without a run, beside those of the loop. The set is closed.
+const (
+	reasonOther       = lead.CauseOther
+	reasonBusy        = lead.CauseBusy
+	reasonUnavailable = "unavailable"
+	reasonRefused     = "refused"
+	reasonStopped     = "stopped"
+	reasonFailed      = "failed"
+)
+
+// notBegun counts and logs a tick that came to no plan.
+func (d *daemon) notBegun(log *zap.Logger, err error) {
+	reason := reasonFailed
+	cause := fault.CauseOf(err)
+	switch kind := fault.KindOf(err); {
+	case d.asked() || errors.Is(err, context.Canceled) || kind == fault.Interrupted:
+		reason = reasonStopped
+	case cause == lead.CauseOther || cause == lead.CauseBusy:
+		reason = cause
+	case kind == fault.Unavailable:
+		reason = reasonUnavailable
+	case kind == fault.Refused:
+		reason = reasonRefused
+		d.m.refused(cause)
+	}
+	d.m.skipped.WithLabelValues(reason).Inc()
+	d.health.skipped(reason, err)
+	log.Warn("skipped", append(failure(err), zap.String("reason", reason))...)
+}
+
+// carryOut runs the plan with two more guards before each step: the turn is
+// still ours, and the window still open.
+func (d *daemon) carryOut(ctx context.Context, tick schedule.Tick, r ready) (plan.Report, error) {
+	if !r.plan.Pending() {
+		return r.plan.Describe(), nil
+	}
+	for i := range r.plan.Steps {
+		s := &r.plan.Steps[i]
+		inner := s.Guard
+		s.Guard = func(ctx context.Context) error {
+			if err := d.may(tick, r.turn); err != nil || inner == nil {
+				return err
+			}
+			if err := inner(ctx); err != nil {
+				return err
+			}
+			return d.may(tick, r.turn) // a guard may wait for minutes
+		}
+	}
+	r.turn.Begin(ctx)
+	defer func() {
+		ectx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		r.turn.End(ectx)
+	}()
+	return r.plan.Run(ctx, d.stop, d.o.sink())
+}
+
+// may is asked before each step.
+func (d *daemon) may(tick schedule.Tick, turn *lead.Turn) error {
+	if d.asked() { // while a guard waited
+		return plan.Skip("not begun: a stop was asked for")
+	}
+	if now := d.o.Clock.Now(); !tick.Until.IsZero() && !now.Before(tick.Until) {
+		return plan.Skip(fmt.Sprintf("the window ended at %s: no further step is begun", tick.Until.Format("15:04 MST")))
+	}
+	return turn.Check()
+}
+
+// name is how a member is called in metrics.
+func name(m cluster.Member) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return cluster.FormatID(m.ID)
+}
