@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/revclock"
 )
 
 // compactRevKey is where kube-apiserver's compactor keeps the revision that it
@@ -28,6 +29,11 @@ type CompactOptions struct {
 	Pause    time.Duration // between two steps
 	Physical bool          // wait until the space is free inside the file
 	Timeout  time.Duration // for one step's physical compaction on all members
+
+	// Known tells which revision is old enough for Goal.For.
+	Known func(now time.Time) revclock.Answer
+	// Watch remembers from plan to plan who compacts; nil: nobody remembers.
+	Watch *CompactWatch
 }
 
 // DefaultCompactOptions returns what `kvd compact` does when told nothing.
@@ -69,11 +75,12 @@ func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View,
 	if t, err = c.avoidRecreated(ctx, t, facts); err != nil {
 		return nil, err
 	}
-	p := &plan.Plan{Op: "compact", Notes: notes(t, facts)}
+	p := &plan.Plan{Op: "compact", Notes: append(notes(t, facts), o.Watch.look(time.Now(), facts)...)}
 	if t.Rev <= facts.Oldest {
 		p.Steps = []plan.Step{alreadyCompacted(t, facts)}
 		return p, nil
 	}
+	o.Watch.aim(t.Rev)
 	for _, rev := range stepsTo(facts.Oldest, t.Rev, o.Step) {
 		p.Steps = append(p.Steps, c.step(rev, len(p.Steps) > 0))
 	}
@@ -99,6 +106,10 @@ func (c *compaction) look(ctx context.Context, view cluster.View) (compactFacts,
 	f.Head = marker.Header.Revision
 	if len(marker.Kvs) == 1 {
 		f.KubeRev, _ = strconv.ParseInt(string(marker.Kvs[0].Value), 10, 64)
+		f.KubeMod = marker.Kvs[0].ModRevision
+	}
+	if c.opts.Known != nil {
+		f.Known = c.opts.Known(time.Now())
 	}
 	f.Oldest, err = keyspace.OldestRevision(ctx, quorum, f.Head)
 	return f, err
@@ -107,7 +118,7 @@ func (c *compaction) look(ctx context.Context, view cluster.View) (compactFacts,
 // rate measures revisions per second, if the choice needs it.
 func (c *compaction) rate(ctx context.Context, f compactFacts) (float64, error) {
 	g := c.opts.Goal
-	if g.To != 0 || g.Head || g.Keep > 0 || f.NoSpace || (f.KubeRev > f.Oldest && f.KubeRev <= f.Head) {
+	if g.To != 0 || g.Head || g.Keep > 0 || g.For > 0 || f.NoSpace || (f.KubeRev > f.Oldest && f.KubeRev <= f.Head) {
 		return 0, nil
 	}
 	c.sink.Event(progress.Event{Op: "compact", Phase: "measuring the write rate", Total: int64(rateWindow.Seconds()), Unit: "seconds"})
@@ -235,14 +246,19 @@ func (c *compaction) compactBelow(ctx context.Context, quorum *cluster.QuorumCli
 }
 
 func alreadyCompacted(t target, f compactFacts) plan.Step {
-	return plan.Step{StepResult: plan.StepResult{
-		Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", t.Rev), State: plan.Skipped,
-		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head),
-	}}
+	r := plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", t.Rev), State: plan.Skipped,
+		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head)}
+	if t.Rev == 0 && t.Why != "" {
+		r.Action, r.Reason = "compact", t.Why
+	}
+	return plan.Step{StepResult: r}
 }
 
 // notes says what the reader of a plan must know before saying yes.
 func notes(t target, f compactFacts) []string {
+	if t.Rev == 0 {
+		return []string{fmt.Sprintf("revisions kept now: %d to %d; %s", f.Oldest, f.Head, t.Why)}
+	}
 	out := []string{fmt.Sprintf("revisions kept now: %d to %d; the target %d is %s", f.Oldest, f.Head, t.Rev, t.Why)}
 	if t.Rev <= f.Oldest {
 		return out

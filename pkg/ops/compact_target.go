@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/revclock"
 )
 
 // minMargin is how many revisions a compaction nobody gave a number for leaves
@@ -22,15 +23,19 @@ type CompactGoal struct {
 	To   int64 // exactly this revision
 	Head bool  // the newest revision there is
 	Keep int64 // leave this many revisions below the head
+
+	For time.Duration // leave what is younger; needs CompactOptions.Known
 }
 
 // compactFacts is what the choice of a revision rests on.
 type compactFacts struct {
-	Head      int64   // newest revision
-	Oldest    int64   // oldest readable revision: that of the last compaction
-	RaftIndex uint64  // highest raft index seen, to recognise it in a wrong argument
-	KubeRev   int64   // what compact_rev_key holds, 0 where there is no such key
-	NoSpace   bool    // a NOSPACE alarm is raised
+	Head      int64  // newest revision
+	Oldest    int64  // oldest readable revision: that of the last compaction
+	RaftIndex uint64 // highest raft index seen, to recognise it in a wrong argument
+	KubeRev   int64  // what compact_rev_key holds, 0 where there is no such key
+	KubeMod   int64  // the revision at which that key was last written
+	NoSpace   bool   // a NOSPACE alarm is raised
+	Known     revclock.Answer
 	Rate      float64 // revisions per second, measured
 }
 
@@ -50,6 +55,8 @@ func (g CompactGoal) choose(f compactFacts) (target, error) {
 		return target{f.Head, "the head revision, as told: nothing but the newest values stays readable"}, nil
 	case g.Keep > 0:
 		return target{max(f.Head-g.Keep, 0), fmt.Sprintf("head %d less the %d revisions to keep", f.Head, g.Keep)}, nil
+	case g.For > 0:
+		return g.chooseByTime(f.Known), nil
 	case f.KubeRev > f.Oldest && f.KubeRev <= f.Head && !f.NoSpace:
 		return target{f.KubeRev, fmt.Sprintf(
 			"what kube-apiserver's own compactor (compact_rev_key) does next; it leaves %d revisions", f.Head-f.KubeRev)}, nil
@@ -61,6 +68,16 @@ func (g CompactGoal) choose(f compactFacts) (target, error) {
 			"head %d less %d revisions (at least %d, or %s at the measured %.1f revisions/s)",
 			f.Head, margin, minMargin, marginTime, f.Rate)}, nil
 	}
+}
+
+// chooseByTime goes by what was sampled. As long as that does not reach back far
+// enough there is no target.
+func (g CompactGoal) chooseByTime(a revclock.Answer) target {
+	if !a.Known {
+		return target{0, fmt.Sprintf("nothing is compacted yet: revisions are known for the last %s only, and %s are to be kept",
+			a.Spans.Round(time.Second), g.For)}
+	}
+	return target{a.Rev, fmt.Sprintf("where the cluster was %s ago, as sampled; %s are to be kept", a.Age.Round(time.Second), g.For)}
 }
 
 // check refuses a revision that cannot be meant.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -19,16 +20,21 @@ type compactOptions struct {
 	ops.CompactOptions
 	client clientFlags
 	plan   planFlags
+	timer  scheduleFlags
 	to     string
 	keep   int64
+	state  string
 }
 
 func (o *compactOptions) addFlags(fs *pflag.FlagSet) {
 	o.CompactOptions = ops.DefaultCompactOptions()
 	o.client.addFlags(fs)
 	o.plan.addFlags(fs)
+	o.timer.addFlags(fs)
 	fs.StringVar(&o.to, "to", "", "compact up to this revision, or to the `head`")
 	fs.Int64Var(&o.keep, "keep-revisions", 0, "leave this many revisions below the head")
+	fs.DurationVar(&o.Goal.For, "keep-duration", 0, "leave what is younger than this; with --schedule, which samples what etcd does not tell")
+	fs.StringVar(&o.state, "state-dir", "", "`directory` in which the samples of --keep-duration outlive a restart")
 	fs.Int64Var(&o.Step, "step", o.Step, "compact at most this many revisions at once (0: all at once)")
 	fs.DurationVar(&o.Pause, "pause", o.Pause, "pause between two steps")
 	fs.BoolVar(&o.Physical, "physical", o.Physical, "wait until every member has freed the space inside its file")
@@ -42,7 +48,7 @@ func newCompactCmd(app *App, run func(context.Context, *App, compactOptions) err
 		Short: "Discard history, with a margin for those who still read it",
 		Args:  compactArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.goal(cmd.Flags()); err != nil {
+			if err := errors.Join(o.goal(cmd.Flags()), o.timer.check(cmd.Flags())); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -58,14 +64,21 @@ as measured now, and at least 1000 revisions; under NOSPACE the head less 1000.
 
 The space becomes free inside the file: the file itself shrinks only with
 kvd defrag. A revision in which a key is deleted and put again in one
-transaction is never compacted to, since etcd would lose the fresh value.`,
+transaction is never compacted to, since etcd would lose the fresh value.
+
+With --schedule it stays and compacts again and again (see kvd defrag --help for
+what that means). etcd keeps no time with its revisions: for --keep-duration the
+schedule samples which revision it was when, and compacts nothing until its
+samples reach back far enough.`,
 		Cost: "Choosing: some 30 reads of one absent key, one walk over the keys (without values), and up to 5 s of measuring. " +
 			"Compacting: every member deletes old versions in batches of 1000.",
 		Example: `
   kvd compact --dry-run               # what it would do
   kvd compact --keep-revisions 10000 --yes
   kvd compact --to head --yes         # nothing but the newest values stays readable
-  kvd compact --step 50000 --pause 2s # a long history, gently`,
+  kvd compact --step 50000 --pause 2s # a long history, gently
+  kvd compact --schedule '@every 5m' --keep-duration 10m --state-dir /var/lib/kvd
+  kvd compact --schedule '@every 5m' --keep-revisions 10000 --metrics-listen :9389`,
 		Exits: []int{4, 5, 6, 8},
 	}.apply(cmd)
 }
@@ -83,35 +96,20 @@ func compactArgs(_ *cobra.Command, args []string) error {
 	return e
 }
 
-// goal turns --to and --keep-revisions into one goal.
-func (o *compactOptions) goal(fs *pflag.FlagSet) error {
-	usage := func(msg string) error { return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "compact", Msg: msg} }
-	if fs.Changed("to") && fs.Changed("keep-revisions") {
-		return usage("--to and --keep-revisions contradict each other: give one")
-	}
-	if fs.Changed("keep-revisions") {
-		if o.keep < 1 {
-			return usage(fmt.Sprintf("--keep-revisions %d: want at least 1 (`--to head` keeps none)", o.keep))
-		}
-		o.Goal.Keep = o.keep
-	}
-	if !fs.Changed("to") {
-		return nil
-	}
-	if o.to == "head" {
-		o.Goal.Head = true
-		return nil
-	}
-	rev, err := strconv.ParseInt(o.to, 10, 64)
-	if err != nil || rev < 1 {
-		return usage(fmt.Sprintf("--to %q: want a revision (1 or more), or head", o.to))
-	}
-	o.Goal.To = rev
-	return nil
-}
-
 func runCompact(ctx context.Context, app *App, o compactOptions) error {
-	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
+	if o.timer.on() {
+		return runCompactScheduled(ctx, app, o)
+	}
+	if o.Goal.For > 0 && o.state == "" { // said before anything is sent
+		_, err := ops.KnownRevisions(ctx, nil, o.Goal.For, "")
+		return err
+	}
+	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (_ *plan.Plan, err error) {
+		if o.Goal.For > 0 {
+			if o.Known, err = ops.KnownRevisions(ctx, client, o.Goal.For, o.state); err != nil {
+				return nil, err
+			}
+		}
 		return ops.PlanCompact(ctx, client, view, o.CompactOptions, app.Progress())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
 )
 
 // defragOptions are the flags of kvd defrag.
@@ -16,6 +17,7 @@ type defragOptions struct {
 	ops.DefragOptions
 	client  clientFlags
 	plan    planFlags
+	timer   scheduleFlags
 	quota   quotaFlag
 	minGain byteSize
 	timeout autoDuration
@@ -25,6 +27,7 @@ func (o *defragOptions) addFlags(fs *pflag.FlagSet) {
 	o.DefragOptions = ops.DefaultDefragOptions()
 	o.client.addFlags(fs)
 	o.plan.addFlags(fs)
+	o.timer.addFlags(fs)
 	o.quota.addFlags(fs)
 	fs.StringArrayVar(&o.Members, "member", nil, "only this member, by name or ID (can be given several times; default: every voter)")
 	fs.StringVar(&o.If, "if", "", "only members for which this `rule` holds, see the examples")
@@ -60,6 +63,9 @@ func newDefragCmd(app *App, run func(context.Context, *App, defragOptions) error
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.complete(cmd.Flags())
+			if err := o.timer.check(cmd.Flags()); err != nil {
+				return err
+			}
 			return run(cmd.Context(), app, o)
 		},
 	}
@@ -84,7 +90,15 @@ dbSizeInUse, dbSizeFree, dbQuota, dbQuotaUsage.
 
 The commands are run without a shell and find KVD_MEMBER_NAME, KVD_MEMBER_ID,
 KVD_MEMBER_ENDPOINT, KVD_DB_SIZE_BYTES and KVD_DB_IN_USE_BYTES in their
-environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.`,
+environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.
+
+With --schedule it stays and runs again and again, each time with a fresh plan;
+that needs no --yes. Of several that run on one cluster one is elected and acts,
+the others say whose run it is and stand by. A tick during a run, or one that was
+missed, is dropped and counted. A failed run is logged, and the next tick tries
+again. SIGTERM lets the member in hand finish (exit 0), a second one leaves. A
+time that the clock skips runs at the first instant after; one that comes twice
+runs once.`,
 		Cost: "A member answers no client while it is defragmented: about 1 s per 100 MiB in use on a fast disk, ten times that on a slow one. " +
 			"It needs room for a second copy of what is in use on its own disk. The plan itself costs one status and one /metrics per member.",
 		Example: `
@@ -94,12 +108,23 @@ environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.`,
   kvd defrag --yes --if 'dbQuotaUsage > 0.8 || dbSizeFree > 200*1024*1024'
   kvd defrag --yes --if 'usage_ratio > 0.5 && db_free > 512*MiB && !nospace'
   kvd defrag --yes --member m2 --settle 1m
-  kvd defrag --yes --before-member '/opt/lb drain' --after-member '/opt/lb undrain'`,
+  kvd defrag --yes --before-member '/opt/lb drain' --after-member '/opt/lb undrain'
+  kvd defrag --schedule '30 3 * * *' --timezone Europe/Berlin --if 'usage_ratio > 0.8'
+  kvd defrag --schedule '@every 1h' --window 22:00-05:00 --min-gain 100MiB --metrics-listen :9389
+  kvd defrag --schedule '30 3 * * sun' --dry-run  # the next 5 runs, and the plan as of now`,
 		Exits: []int{4, 5, 6, 8},
 	}.apply(cmd)
 }
 
 func runDefrag(ctx context.Context, app *App, o defragOptions) error {
+	if o.timer.on() {
+		return app.runScheduled(ctx, scheduled{
+			op: "defrag", flags: o.timer, client: o.client, plan: o.plan, urls: o.MetricsURLs, blindPause: o.Settle,
+			makePlan: func(ctx context.Context, client *cluster.Client, view cluster.View, sink progress.Sink) (*plan.Plan, error) {
+				return ops.PlanDefrag(ctx, client, view, o.DefragOptions, sink)
+			},
+		})
+	}
 	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
 		return ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
 	})

@@ -148,9 +148,18 @@ func openReport(path string) (*reportFile, error) {
 	return &reportFile{f: f}, nil
 }
 
-func (r *reportFile) append(v any) error {
+func (r *reportFile) append(v any) error { return errors.Join(r.write(v), r.close()) }
+
+func (r *reportFile) write(v any) error {
 	if r.f == nil {
 		return nil
 	}
-	return errors.Join(json.NewEncoder(r.f).Encode(v), r.f.Sync(), r.f.Close())
+	return errors.Join(json.NewEncoder(r.f).Encode(v), r.f.Sync())
+}
+
+func (r *reportFile) close() error {
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
 }

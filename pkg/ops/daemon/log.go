@@ -12,9 +12,11 @@ func (d *daemon) fields(key, value string) []zap.Field {
 	return []zap.Field{zap.String("op", d.o.Op), zap.String(key, value)}
 }
 
-// sink turns a library's events into log lines: what began and ended, and
+func (o Options) sink() progress.Sink { return Sink(o.Log) }
+
+// Sink turns a library's events into log lines: what began and ended, and
 // warnings. How far a phase has come is for the debug level.
-func (o Options) sink() progress.Sink {
+func Sink(log *zap.Logger) progress.Sink {
 	return progress.Func(func(e progress.Event) {
 		fields := []zap.Field{zap.String("op", e.Op)}
 		add := func(key, value string) {
@@ -31,11 +33,11 @@ func (o Options) sink() progress.Sink {
 		}
 		switch {
 		case e.Warning, e.State == string(plan.Failed):
-			o.Log.Warn("run", fields...)
+			log.Warn("run", fields...)
 		case e.State != "":
-			o.Log.Info("run", fields...)
+			log.Info("run", fields...)
 		default:
-			o.Log.Debug("run", fields...)
+			log.Debug("run", fields...)
 		}
 	})
 }
