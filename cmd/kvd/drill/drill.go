@@ -8,8 +8,6 @@
 package drill
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -59,57 +57,36 @@ const (
 
 // check finds what is wrong with options. Its errors are of kind Usage.
 func (o Options) check() error {
-	bad := func(format string, args ...any) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "drill", Msg: fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case o.Members < 1 || o.Members > MaxMembers:
-		return bad("--members %d: want 1 to %d", o.Members, MaxMembers)
+		return usage("--members %d: want 1 to %d", o.Members, MaxMembers)
 	case o.QuotaBytes < MinQuotaBytes || o.QuotaBytes > MaxQuotaBytes:
-		return bad("--quota %s: want %s to %s", humanize.IBytes(uint64(max(0, o.QuotaBytes))),
+		return usage("--quota %s: want %s to %s", humanize.IBytes(uint64(max(0, o.QuotaBytes))),
 			humanize.IBytes(MinQuotaBytes), humanize.IBytes(MaxQuotaBytes))
 	case o.Remedy != RemedyRecover && o.Remedy != RemedyRaiseQuota:
-		return bad("--remedy %q: want %s or %s", o.Remedy, RemedyRecover, RemedyRaiseQuota)
+		return usage("--remedy %q: want %s or %s", o.Remedy, RemedyRecover, RemedyRaiseQuota)
 	}
-	if o.Dir == "" {
+	return checkDir(o.Dir)
+}
+
+// usage is an error of kind Usage.
+func usage(format string, args ...any) error {
+	return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "drill", Msg: fmt.Sprintf(format, args...)}
+}
+
+// checkDir finds what is wrong with the folder that a drill is to work in.
+func checkDir(dir string) error {
+	if dir == "" {
 		return nil
 	}
-	if info, err := os.Stat(o.Dir); err != nil {
-		return bad("--dir: %v", err)
+	if info, err := os.Stat(dir); err != nil {
+		return usage("--dir: %v", err)
 	} else if !info.IsDir() {
-		return bad("--dir %s: not a folder", o.Dir)
+		return usage("--dir %s: not a folder", dir)
 	}
 	return nil
 }
 
-// verdict is an error that ends a drill with a judgement: it was played, and it
-// did not come out as it should.
-type verdict struct {
-	outcome Outcome
-	missing []string
-	err     error // behind it, if there is one
-}
-
-func (v *verdict) Error() string { return string(v.outcome) }
-
-// conclude turns how the phases ended into the report's outcome and the error to
-// return.
-func (r *Report) conclude(ctx context.Context, err error) error {
-	var v *verdict
-	switch {
-	case err == nil:
-		r.Outcome = Proved
-		return nil
-	case ctx.Err() != nil:
-		r.Outcome = Interrupted
-		return &fault.Error{Kind: fault.Interrupted, Op: "drill", Msg: "interrupted; its cluster was ended and removed"}
-	case errors.As(err, &v):
-		r.Outcome, r.Missing = v.outcome, v.missing
-		e := &fault.Error{Kind: fault.Wanting, Cause: string(v.outcome), Op: "drill " + r.Drill, Msg: v.missing[0], Err: v.err}
-		e.Hint = "the report says how far it came; `--keep` leaves the cluster running to look at"
-		return e
-	default:
-		r.Outcome, r.Missing = Failed, []string{err.Error()}
-		return err
-	}
+func (o Options) setting() setting {
+	return setting{members: o.Members, keep: o.Keep, dir: o.Dir, command: o.Command, quota: o.QuotaBytes}
 }

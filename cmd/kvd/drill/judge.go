@@ -6,18 +6,6 @@ import (
 	"kvd/pkg/ops/cluster"
 )
 
-// wholly is nil where nothing is missing, else the verdict.
-func (s *nospace) wholly(o Outcome, missing ...[]string) error {
-	v := &verdict{outcome: o}
-	for _, m := range missing {
-		v.missing = append(v.missing, m...)
-	}
-	if len(v.missing) == 0 {
-		return nil
-	}
-	return v
-}
-
 // refusedMissing lists the members that took a write, or refused it for another
 // reason than want of space.
 func refusedMissing(attempts []Attempt) []string {

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,9 +15,8 @@ import (
 // nospace is the scene in which the quota is reached and the cluster becomes
 // read-only.
 type nospace struct {
-	*stage
+	scene
 	o         Options
-	sink      progress.Sink
 	load      *load
 	compactor compactor
 	atFull    cluster.View
@@ -37,65 +35,19 @@ func Nospace(ctx context.Context, o Options, sink progress.Sink) (Report, error)
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
-	began := time.Now()
-	s := &nospace{o: o, sink: sink, r: Report{
-		Drill: "nospace", Remedy: o.Remedy, Members: o.Members, QuotaBytes: o.QuotaBytes, StartedAt: began.UTC(),
+	s := &nospace{o: o, r: Report{
+		Drill: "nospace", Remedy: o.Remedy, Members: o.Members, QuotaBytes: o.QuotaBytes, StartedAt: time.Now().UTC(),
 		Compactor: CompactorReport{Key: compactRevKey},
 	}}
-	err := s.r.conclude(ctx, s.play(ctx))
-	if s.stage != nil {
-		err = errors.Join(err, s.end(err))
-	}
-	s.r.TookSeconds = time.Since(began).Seconds()
-	s.tell(PhaseEnd)
+	s.scene = scene{drill: s.r.Drill, keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
+		if o.Told != nil {
+			o.Told(s.r, p)
+		}
+	}}
+	err := s.perform(ctx, []act{
+		{PhaseReproduce, s.reproduce}, {PhaseDiagnose, s.diagnose}, {PhaseRemedy, s.remedy}, {PhaseProve, s.prove},
+	})
 	return s.r, err
-}
-
-// play runs the phases until one fails.
-func (s *nospace) play(ctx context.Context) error {
-	for _, p := range []struct {
-		phase Phase
-		do    func(context.Context) error
-	}{
-		{PhaseReproduce, s.reproduce},
-		{PhaseDiagnose, s.diagnose},
-		{PhaseRemedy, s.remedy},
-		{PhaseProve, s.prove},
-	} {
-		began := time.Now()
-		err := p.do(ctx)
-		s.r.Phases = append(s.r.Phases, PhaseTime{p.phase, time.Since(began).Seconds()})
-		if err != nil {
-			s.sink.Event(progress.Event{Op: "drill", Phase: string(p.phase), State: "failed"})
-		} else {
-			s.sink.Event(progress.Event{Op: "drill", Phase: string(p.phase), State: "done"})
-		}
-		if s.stage != nil {
-			s.tell(p.phase)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *nospace) tell(p Phase) {
-	if s.o.Told != nil {
-		s.o.Told(s.r, p)
-	}
-}
-
-// end leaves the cluster or removes it. Only a drill that came to a verdict
-// leaves anything.
-func (s *nospace) end(err error) (cerr error) {
-	judged := err == nil || fault.KindOf(err) == fault.Wanting
-	if s.o.Keep && judged {
-		s.r.Kept = s.leave()
-		return nil
-	}
-	s.r.CleanedUp, cerr = s.strike()
-	return cerr
 }
 
 // compactorTurn is the share of the quota at which the compactor has its second
@@ -109,7 +61,7 @@ const fillLimit = 4
 func (s *nospace) reproduce(ctx context.Context) error {
 	began := time.Now()
 	var err error
-	if s.stage, err = newStage(ctx, s.o, s.sink); err != nil {
+	if s.stage, err = newStage(ctx, s.o.setting(), s.sink); err != nil {
 		return err
 	}
 	s.r.StartSeconds = time.Since(began).Seconds()
@@ -201,7 +153,7 @@ func (s *nospace) showPain(ctx context.Context) error {
 		return err
 	}
 	s.r.Sizes, s.r.Alarms, s.atFull = append(s.r.Sizes, sizes), view.Alarms, view
-	return s.wholly(NotFull, refusedMissing(s.r.Refused), compactorMissing(s.r.Compactor.Error), alarmMissing(view))
+	return wholly(NotFull, refusedMissing(s.r.Refused), compactorMissing(s.r.Compactor.Error), alarmMissing(view))
 }
 
 // attempts renews one node's Lease through each member, as its kubelet does.

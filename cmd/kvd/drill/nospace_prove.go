@@ -30,7 +30,7 @@ func (s *nospace) prove(ctx context.Context) error {
 	}
 	s.r.Sizes = append(s.r.Sizes, sizes)
 	s.r.Proof.Alarms = append([]cluster.Alarm{}, view.Alarms...)
-	return s.wholly(NotProved, missing, alarmsLeft(view.Alarms))
+	return wholly(NotProved, missing, alarmsLeft(view.Alarms))
 }
 
 // compactAgain has the compactor write its marker.

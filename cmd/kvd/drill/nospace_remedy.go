@@ -43,7 +43,7 @@ func (s *nospace) raiseQuota(ctx context.Context) error {
 		return err
 	}
 	s.r.StillAlarms, s.r.StillSaid = view.Alarms, s.attempts(ctx, members)
-	if err := s.wholly(NotRemedied, s.quotaMissing(view), refusedMissing(s.r.StillSaid), alarmMissing(view)); err != nil {
+	if err := wholly(NotRemedied, s.quotaMissing(view), refusedMissing(s.r.StillSaid), alarmMissing(view)); err != nil {
 		return err
 	}
 	p, err := ops.PlanDisarm(s.client, view, ops.DefaultDisarmOptions())

@@ -7,31 +7,6 @@ import (
 	"kvd/pkg/ops/plan"
 )
 
-// Phase is a part of a drill.
-type Phase string
-
-// The phases, in their order.
-const (
-	PhaseReproduce Phase = "reproduce"
-	PhaseDiagnose  Phase = "diagnose"
-	PhaseRemedy    Phase = "remedy"
-	PhaseProve     Phase = "prove"
-	PhaseEnd       Phase = "end" // what is left of it: nothing, or a cluster to play with
-)
-
-// Outcome says how a drill ended.
-type Outcome string
-
-// The outcomes. Only proved is a success.
-const (
-	Proved      Outcome = "proved"   // it was full, it was remedied, and writes through every member say so
-	NotFull     Outcome = "not_full" // NOSPACE was not reached, or a write passed in spite of it
-	NotRemedied Outcome = "not_remedied"
-	NotProved   Outcome = "not_proved"
-	Interrupted Outcome = "interrupted"
-	Failed      Outcome = "failed" // something else broke, so that nothing can be said
-)
-
 // Report is what was done and measured in a drill. Whatever is told of a drill
 // is told from here, and from nowhere else.
 type Report struct {
@@ -69,12 +44,7 @@ type Report struct {
 
 	Proof Proof `json:"proof"`
 
-	Missing     []string    `json:"missing,omitempty"` // what kept the drill from being proved
-	Outcome     Outcome     `json:"outcome"`
-	Phases      []PhaseTime `json:"phases"`
-	Kept        *Kept       `json:"kept,omitempty"`
-	CleanedUp   *CleanedUp  `json:"cleaned_up,omitempty"`
-	TookSeconds float64     `json:"took_seconds"`
+	Ending
 }
 
 // ResourceLoad is what was written of one resource until the cluster was full.
@@ -171,27 +141,6 @@ type Proof struct {
 	Alarms        []cluster.Alarm `json:"alarms"`                  // after the writes
 	Revision      int64           `json:"revision"`                // of the last write, read back from every member
 	TookSeconds   float64         `json:"took_seconds"`
-}
-
-// PhaseTime is how long a phase took.
-type PhaseTime struct {
-	Phase       Phase   `json:"phase"`
-	TookSeconds float64 `json:"took_seconds"`
-}
-
-// Kept is how to reach a cluster that was left running, and how to end it.
-type Kept struct {
-	Export string `json:"export"`
-	Status string `json:"status"`
-	PIDs   []int  `json:"pids"`
-	Dir    string `json:"dir"`
-	Stop   string `json:"stop"`
-}
-
-// CleanedUp is what was ended and removed.
-type CleanedUp struct {
-	Processes int    `json:"processes"`
-	Dir       string `json:"dir"`
 }
 
 // SizesAt returns the sizes measured at a moment.

@@ -26,16 +26,26 @@ type stage struct {
 // restarted.
 const stopGrace = 15 * time.Second
 
+// setting says what cluster a scene plays on.
+type setting struct {
+	members int
+	keep    bool
+	dir     string // of which the cluster's folder is made; empty: the system's for temporary files
+	command local.Command
+	quota   int64
+	args    []string // further flags for every member
+}
+
 // newStage starts the cluster in a new folder. On failure nothing is left.
-func newStage(ctx context.Context, o Options, sink progress.Sink) (*stage, error) {
-	sink.Event(progress.Event{Op: "drill", Phase: fmt.Sprintf("starting %d members", o.Members)})
-	root, err := os.MkdirTemp(o.Dir, "kvd-drill-")
+func newStage(ctx context.Context, o setting, sink progress.Sink) (*stage, error) {
+	sink.Event(progress.Event{Op: "drill", Phase: fmt.Sprintf("starting %d members", o.members)})
+	root, err := os.MkdirTemp(o.dir, "kvd-drill-")
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: "drill_dir", Op: "drill", Msg: "no folder for the cluster could be made", Err: err,
 			Hint: "name a folder with --dir in which this user may write"}
 	}
 	lc, err := local.Start(ctx, local.Options{
-		Members: o.Members, Command: o.Command, Dir: root, QuotaBytes: o.QuotaBytes, StopGrace: stopGrace, Detach: o.Keep,
+		Members: o.members, Command: o.command, Dir: root, QuotaBytes: o.quota, Args: o.args, StopGrace: stopGrace, Detach: o.keep,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(root))
