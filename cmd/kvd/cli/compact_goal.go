@@ -49,4 +49,3 @@ func (o *compactOptions) goal(fs *pflag.FlagSet) error {
 	o.Goal.To = rev
 	return nil
 }
-
