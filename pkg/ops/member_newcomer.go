@@ -38,6 +38,7 @@ type newcomer struct {
 	id       uint64 // 0 before it was added
 	voter    bool   // is added as a voter
 	gone     uint64 // a member that will have been removed when it starts
+	except   uint64 // a member that is to go, and so may be the corrupt one
 	start    *MemberStart
 	argv     []string // of o.Start
 }

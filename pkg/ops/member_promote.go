@@ -71,7 +71,7 @@ func (n *newcomer) promotable(ctx context.Context) error {
 	if err := n.c.sound(view, 0); err != nil {
 		return err
 	}
-	if err := n.c.notCorrupt(view, n.gone); err != nil {
+	if err := n.c.notCorrupt(view, n.except); err != nil {
 		return err
 	}
 	return n.c.keepsQuorum(n.label(), "one more voter", balanceOf(view).plus(true), "bring the missing voters back, or replace them, first")

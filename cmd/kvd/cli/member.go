@@ -20,7 +20,7 @@ import (
 func newMemberCmd(app *App) *cobra.Command {
 	return newGroupCmd("member", "List, add, promote, remove and replace members, and move the leadership",
 		newMemberListCmd(app, runMemberList), newMemberAddCmd(app, runMemberAdd), newMemberPromoteCmd(app, runMemberPromote),
-		newMemberRemoveCmd(app, runMemberRemove), newMoveLeaderCmd(app, runMoveLeader))
+		newMemberRemoveCmd(app, runMemberRemove), newMemberReplaceCmd(app, runMemberReplace), newMoveLeaderCmd(app, runMoveLeader))
 }
 
 // memberListOptions are the flags of kvd member list.
