@@ -17,7 +17,7 @@ import (
 // newDrillCmd groups the drills.
 func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
-		newDrillNospaceCmd(app, runDrillNospace))
+		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash))
 }
 
 // drillOptions are the flags of kvd drill nospace.
@@ -32,8 +32,7 @@ func (o *drillOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Remedy, "remedy", o.Remedy, "what to do about it: recover or raise-quota")
 	fs.IntVar(&o.Members, "members", o.Members, "members of the cluster, 1 to 5")
 	fs.Var(&o.quota, "quota", "--quota-backend-bytes of each member; that much is written")
-	fs.BoolVar(&o.Keep, "keep", false, "leave the cluster running, and say how to reach it and how to end it")
-	fs.StringVar(&o.Dir, "dir", "", "make the cluster's folder in this one (default: the system's temporary folder)")
+	addStageFlags(fs, &o.Keep, &o.Dir)
 }
 
 func newDrillNospaceCmd(app *App, run func(context.Context, *App, drillOptions) error) *cobra.Command {
@@ -74,19 +73,29 @@ What is told comes from the report that -o json prints, number by number.`,
 	}.apply(cmd)
 }
 
-// runDrillNospace plays the drill and tells each phase as it ends.
 func runDrillNospace(ctx context.Context, app *App, o drillOptions) error {
+	return playDrill(ctx, app, tellNospace, func(ctx context.Context, told func(drill.Report, drill.Phase)) (drill.Report, error) {
+		o.Told = told
+		return drill.Nospace(ctx, o.Options, app.Progress())
+	})
+}
+
+// playDrill plays a drill and tells each phase as it ends, or prints the report.
+func playDrill[R any](ctx context.Context, app *App, tell func(io.Writer, R, drill.Phase) error,
+	play func(context.Context, func(R, drill.Phase)) (R, error),
+) error {
 	ctx, done := sparingCleanup(ctx)
 	defer done()
 	table := app.Global.Output == render.Table
 	var told error
-	o.Told = func(r drill.Report, p drill.Phase) {
+	began := false
+	r, err := play(ctx, func(r R, p drill.Phase) {
+		began = true
 		if table && told == nil {
-			told = tellNospace(app.IO.Out, r, p)
+			told = tell(app.IO.Out, r, p)
 		}
-	}
-	r, err := drill.Nospace(ctx, o.Options, app.Progress())
-	if !table && r.Drill != "" {
+	})
+	if !table && began {
 		told = app.Print(r, func(io.Writer) error { return nil })
 	}
 	if err == nil && isBrokenPipe(told) {

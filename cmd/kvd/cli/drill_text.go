@@ -51,7 +51,7 @@ func tellNospace(w io.Writer, r drill.Report, p drill.Phase) error {
 	case drill.PhaseProve:
 		t.prove(r)
 	case drill.PhaseEnd:
-		t.end(r)
+		t.end(r.Ending)
 	}
 	return t.err
 }
@@ -147,7 +147,7 @@ func (t *teller) prove(r drill.Report) {
 	t.gap()
 }
 
-func (t *teller) end(r drill.Report) {
+func (t *teller) end(r drill.Ending) {
 	for _, m := range r.Missing {
 		t.say("Missing: %s", m)
 	}

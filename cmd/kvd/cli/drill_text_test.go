@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,9 +17,9 @@ import (
 )
 
 // recordedDrills are reports of real runs, as -o json printed them.
-func recordedDrills(t *testing.T) map[string][]byte {
+func recordedDrills(t *testing.T, name string) map[string][]byte {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/drill-nospace-*.json")
+	paths, err := filepath.Glob("testdata/drill-" + name + "*.json")
 	if err != nil || len(paths) < 2 {
 		t.Fatalf("recorded reports: %v, %v", paths, err)
 	}
@@ -30,15 +32,32 @@ func recordedDrills(t *testing.T) map[string][]byte {
 	return out
 }
 
+// storyOf tells a recorded report.
 func storyOf(t *testing.T, raw []byte) string {
 	t.Helper()
-	var r drill.Report
+	var head struct{ Drill string }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case strings.HasPrefix(head.Drill, "nospace"):
+		return told(t, raw, tellNospace)
+	case strings.HasPrefix(head.Drill, "crash"):
+		return told(t, raw, tellCrash)
+	}
+	t.Fatalf("a story of %q", head.Drill)
+	return ""
+}
+
+func told[R any](t *testing.T, raw []byte, tell func(io.Writer, R, drill.Phase) error) string {
+	t.Helper()
+	var r R
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	for _, p := range []drill.Phase{drill.PhaseReproduce, drill.PhaseDiagnose, drill.PhaseRemedy, drill.PhaseProve, drill.PhaseEnd} {
-		if err := tellNospace(&b, r, p); err != nil {
+		if err := tell(&b, r, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,8 +68,8 @@ func storyOf(t *testing.T, raw []byte) string {
 // the report, and none is left in the story.
 func TestDrillNumbersAreTheReports(t *testing.T) {
 	digits := regexp.MustCompile(`[1-9]`)
-	for path, raw := range recordedDrills(t) {
-		if n := len(digits.FindAllString(storyOf(t, raw), -1)); n < 200 {
+	for path, raw := range recordedDrills(t, "") {
+		if n := len(digits.FindAllString(storyOf(t, raw), -1)); n < 60 {
 			t.Errorf("%s: a story with only %d digits", path, n)
 		}
 		var report any
@@ -93,7 +112,7 @@ func without(v any) any {
 
 // What matters is in the story: each of these numbers of the report is told.
 func TestDrillStoryTells(t *testing.T) {
-	for path, raw := range recordedDrills(t) {
+	for path, raw := range recordedDrills(t, "nospace") {
 		var r drill.Report
 		if err := json.Unmarshal(raw, &r); err != nil {
 			t.Fatal(err)
@@ -120,6 +139,28 @@ func TestDrillStoryTells(t *testing.T) {
 		var b bytes.Buffer
 		if err := tellNospace(&b, r, drill.PhaseEnd); err != nil || !strings.Contains(b.String(), "the one thing") {
 			t.Errorf("%s: what is missing is not told: %s", path, &b)
+		}
+	}
+}
+
+// What matters of a crash is in its story.
+func TestCrashStoryTells(t *testing.T) {
+	for path, raw := range recordedDrills(t, "crash") {
+		var r drill.CrashReport
+		if err := json.Unmarshal(raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		story := storyOf(t, raw)
+		want := []string{string(r.Outcome), fmt.Sprint(r.Load.Acknowledged), fmt.Sprint(r.Load.LastRevision), r.Kill}
+		for i, f := range r.Files {
+			for _, n := range []any{f.ConsistentIndex, f.LastIndex, f.Commit, f.AckedInLog, r.Starts[i].Applied, r.Killed[i].Fsyncs, r.Killed[i].Commits} {
+				want = append(want, fmt.Sprint(n))
+			}
+		}
+		for _, text := range want {
+			if !strings.Contains(story, text) {
+				t.Errorf("%s: %q is not told", path, text)
+			}
 		}
 	}
 }

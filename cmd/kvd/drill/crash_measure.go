@@ -49,6 +49,10 @@ func (s *crash) noteStarts(ctx context.Context, took float64) error {
 	if err != nil {
 		return err
 	}
+	members, _, err := s.members(ctx)
+	if err != nil {
+		return err
+	}
 	for _, i := range s.victims {
 		name := s.cluster.Name(i)
 		st := CrashStart{Member: name, TookSeconds: took}
@@ -67,6 +71,11 @@ func (s *crash) noteStarts(ctx context.Context, took float64) error {
 		}
 		st.Applied = int64(puts)
 		st.ConsistentIndex = loggedIndex(s.cluster.LogTail(i, logTail))
+		there, _, err := s.search(ctx, members[i], name)
+		if err != nil {
+			return members[i].Explain(ctx, "get", err)
+		}
+		st.share(s.tails[name], there)
 		s.r.Starts = append(s.r.Starts, st)
 	}
 	return nil

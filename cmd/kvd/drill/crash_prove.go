@@ -17,13 +17,12 @@ func (s *crash) prove(ctx context.Context) error {
 	}
 	var missing []string
 	for i, m := range members {
-		there, found, err := s.search(ctx, m, s.cluster.Name(i))
+		_, found, err := s.search(ctx, m, s.cluster.Name(i))
 		if err != nil {
 			return m.Explain(ctx, "get", err)
 		}
 		s.r.Proof.Members = append(s.r.Proof.Members, found)
 		missing = append(missing, foundMissing(found)...)
-		s.share(found.Member, there)
 	}
 	return wholly(NotProved, missing, s.startsMissing())
 }
@@ -82,21 +81,15 @@ func (s *crash) search(ctx context.Context, m *cluster.MemberClient, name string
 
 // share splits what a restarted member has applied: from its own log, or from
 // the leader.
-func (s *crash) share(name string, there map[string]bool) {
-	for i := range s.r.Starts {
-		st := &s.r.Starts[i]
-		if st.Member != name {
-			continue
+func (st *CrashStart) share(tail []logged, there map[string]bool) {
+	for _, w := range tail {
+		if there[w.key] {
+			st.FromLog++
+		} else {
+			st.Dropped++
 		}
-		for _, w := range s.tails[name] {
-			if there[w.key] {
-				st.FromLog++
-			} else {
-				st.Dropped++
-			}
-		}
-		st.FromLeader = st.Applied - st.FromLog
 	}
+	st.FromLeader = st.Applied - st.FromLog
 }
 
 // foundMissing lists what is not as it was acknowledged.
