@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -8,22 +9,31 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/version"
+	"go.etcd.io/etcd/pkg/v3/featuregate"
 	cconfig "go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 )
 
 // Config is what one etcd server is to be started with. Parse makes it; it is
-// used for one Start.
+// used for one Start, and by one goroutine.
 type Config struct {
-	// ShowHelp and ShowVersion are set when the arguments ask for help or for
-	// the version; there is nothing to start then.
+	// ShowHelp, ShowVersion and PrintConfig are set when the arguments ask for
+	// help, the version or the effective configuration; there is nothing to start
+	// then. Output is how to print the last: table, json, yaml, or "" for either.
 	ShowHelp    bool
 	ShowVersion bool
+	PrintConfig bool
+	Output      string
 
 	etcd                  *embed.Config
 	args                  []string
+	file                  string // of the config file, "" where there is none
+	profile               Profile
 	defaultInitialCluster string
-	notes                 []note // said once the server's own logger is there
+	derived               bool
+	origins               map[string]string // of the settings that are not defaults, by key
+	notes                 []note            // said once the server's own logger is there
 }
 
 // note is a line for the server's log that came up before there was a log.
@@ -37,13 +47,26 @@ type note struct {
 // Start starts.
 func (c *Config) Etcd() *embed.Config { return c.etcd }
 
+// Source says where the settings come from: a config file's path, or flags and
+// environment.
+func (c *Config) Source() string {
+	if c.file != "" {
+		return c.file
+	}
+	return "flags and environment"
+}
+
+// Profile is the name of the profile that lies under the settings, or "".
+func (c *Config) Profile() string { return c.profile.Name }
+
 // Parse reads the command line (without the program's name) and the environment
-// (as os.Environ gives it) by etcd's rules: a flag wins over its ETCD_* variable,
-// giving both is refused, and with a config file (--config-file or
-// ETCD_CONFIG_FILE) everything else is ignored. Errors are *fault.Error of kind
+// (as os.Environ gives it) by etcd's rules: with a config file (--config-file or
+// ETCD_CONFIG_FILE) everything else is ignored, otherwise an ETCD_* variable is
+// the value of the flag it stands for. Where both are given the flag wins with a
+// warning; etcd refuses to start there. Errors are *fault.Error of kind
 // fault.Usage. Log files named in the configuration are opened.
 func Parse(args, environ []string) (*Config, error) {
-	c := &Config{etcd: embed.NewConfig(), args: args}
+	c := &Config{etcd: embed.NewConfig(), args: args, origins: map[string]string{}}
 	c.defaultInitialCluster = c.etcd.InitialCluster
 	fs := newFlagSet(c.etcd)
 
@@ -52,7 +75,7 @@ func Parse(args, environ []string) (*Config, error) {
 			c.ShowHelp = true
 			return c, nil
 		}
-		return nil, usage("flag", "", err.Error(), hintForFlag(args, err))
+		return nil, usage("flag", "", err.Error(), fs.hintForFlag(err))
 	}
 	if fs.set.NArg() > 0 {
 		return nil, strayArgument(fs.set.Arg(0))
@@ -61,15 +84,19 @@ func Parse(args, environ []string) (*Config, error) {
 		c.ShowVersion = true
 		return c, nil
 	}
+	if err := c.takeOwn(fs.own); err != nil {
+		return nil, err
+	}
 
 	env := parseEnviron(environ)
-	path := fs.configFile
-	if path == "" {
-		path = env.lookup(envName("config-file"))
+	c.file = fs.configFile
+	if c.file == "" {
+		c.file = env.lookup(envName("config-file"))
 	}
 	var err error
-	if path != "" {
-		err = c.fromFile(path)
+	if c.file != "" {
+		c.noteIgnored(fs, env)
+		err = c.fromFile()
 	} else {
 		err = c.fromFlags(fs, env)
 	}
@@ -77,19 +104,51 @@ func Parse(args, environ []string) (*Config, error) {
 		return nil, err
 	}
 	c.enforce()
+	c.noteProfile()
 	return c, nil
+}
+
+// takeOwn reads kvd's own flags.
+func (c *Config) takeOwn(own ownFlags) error {
+	var err error
+	if c.profile, err = profileNamed(own.profile); err != nil {
+		return err
+	}
+	c.PrintConfig, c.Output = own.print, cmp.Or(own.output, own.outputLong)
+	switch c.Output {
+	case "", "table", "json", "yaml":
+	default:
+		return usage("flag", "-o "+c.Output, "no such output format", "one of table, json, yaml")
+	}
+	if c.Output != "" && !c.PrintConfig {
+		return usage("flag", "-o", "kvd serve prints nothing but its log", "-o goes with --print-config")
+	}
+	return nil
 }
 
 // fromFlags fills the configuration from flags and environment.
 func (c *Config) fromFlags(fs *flagSet, env environment) error {
+	given := fs.given()
+	if err := c.applyProfile(fs, func(key string) bool { return given[key] }); err != nil {
+		return err
+	}
 	if err := fs.setFromEnv(env, c); err != nil {
 		return err
 	}
 	fs.copyTo(c.etcd, c)
+	for _, gate := range gatesSet(c.etcd.ServerFeatureGate.(featuregate.MutableFeatureGate)) { //nolint:forcetypeassert // embed makes it
+		c.origins[gateKey(gate)] = c.origins[embed.ServerFeatureGateFlagName]
+	}
+	if err := c.applyProfileGates(); err != nil {
+		return err
+	}
 	if fs.fallback.String() == fallbackProxy {
 		return usage("flag", "--discovery-fallback",
 			"the v2 proxy no longer exists, so discovery cannot fall back to it",
 			"leave --discovery-fallback at \"exit\"")
+	}
+	if c.PrintConfig { // no log file is made, and what validation warns of is for the log
+		c.etcd.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	}
 	return c.validate("")
 }
@@ -97,11 +156,12 @@ func (c *Config) fromFlags(fs *flagSet, env environment) error {
 // enforce sets what etcd sets whatever the input says, and notes deprecations.
 func (c *Config) enforce() {
 	c.etcd.V2Deprecation = cconfig.V2DeprDefault
+	delete(c.origins, "v2-deprecation")
 	if c.etcd.WarningUnaryRequestDuration == 0 {
 		c.etcd.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
 	}
 	for _, d := range deprecated() {
-		if c.etcd.FlagsExplicitlySet[d.flag] {
+		if c.etcd.FlagsExplicitlySet[d.flag] { // by a file too
 			c.note(true, d.msg)
 		}
 	}
@@ -116,7 +176,10 @@ func (c *Config) validate(source string) error {
 	if err := c.etcd.Validate(); err != nil {
 		return explainInvalid(err, source)
 	}
-	return checkTLS(c.etcd)
+	if err := checkTLS(c.etcd); err != nil {
+		return err
+	}
+	return checkAuthToken(c.etcd.AuthToken)
 }
 
 func (c *Config) note(warn bool, msg string, fields ...string) {

@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"errors"
+	"flag"
 	"io/fs"
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	servererrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
@@ -15,19 +17,47 @@ import (
 )
 
 // hintForFlag looks at a flag that could not be parsed.
-func hintForFlag(args []string, err error) string {
+func (f *flagSet) hintForFlag(err error) string {
+	text := err.Error()
+	if strings.Contains(text, "not defined") {
+		return "kvd serve takes etcd's own flags; kvd serve --help lists them"
+	}
+	// The flag package says: invalid value "x" for flag -name: why
+	_, rest, _ := strings.Cut(text, " for flag -")
+	name, _, _ := strings.Cut(rest, ":")
+	return f.valueHint(name, err)
+}
+
+// valueHint says what the value of a flag must look like.
+func (f *flagSet) valueHint(name string, err error) string {
 	if h := urlHint(err); h != "" {
 		return h
 	}
-	if strings.Contains(err.Error(), "not defined") {
-		return "kvd serve takes etcd's own flags; kvd serve --help lists them"
+	if name == embed.ServerFeatureGateFlagName {
+		return gateHint
+	}
+	fl := f.set.Lookup(name)
+	if fl == nil {
+		return "kvd serve --help shows each flag and its default"
+	}
+	if g, ok := fl.Value.(flag.Getter); ok {
+		switch g.Get().(type) {
+		case time.Duration:
+			return "a duration has a unit: 500ms, 5s, 10m, 1h"
+		case bool:
+			return "true or false"
+		case uint, uint64, int, int64:
+			return "a whole number without a unit (sizes are in bytes); the default is " + fl.DefValue
+		}
 	}
 	return "kvd serve --help shows each flag and its default"
 }
 
+const gateHint = "NAME=true,NAME=false,…; kvd serve --help lists the feature gates of etcd 3.7 under --feature-gates"
+
 // urlHint says what a URL must look like, if err is about one.
 func urlHint(err error) string {
-	if strings.Contains(err.Error(), "URL") || strings.Contains(err.Error(), "parse ") {
+	if strings.Contains(err.Error(), "URL") || strings.Contains(err.Error(), `parse "`) {
 		return "a URL is scheme://IP:port, for example http://127.0.0.1:2379, several separated by commas"
 	}
 	return ""
@@ -56,6 +86,26 @@ func explainInvalid(err error, source string) error {
 		hint = "election-timeout is at least 5 times heartbeat-interval, and at most 50000 (ms)"
 	case urlHint(err) != "":
 		cause, hint = "url", urlHint(err)
+	case strings.Contains(text, "feature gate"):
+		hint = gateHint
+	case strings.Contains(text, "log format"), strings.Contains(text, "logger option"):
+		hint = "--log-format is json or console, --logger is zap"
+	case strings.Contains(text, "auto-compaction-mode"):
+		hint = "--auto-compaction-mode is periodic or revision"
+	case strings.Contains(text, "TLS version"), strings.Contains(text, "min version"):
+		hint = "--tls-min-version and --tls-max-version are TLS1.2 or TLS1.3, the first not above the second"
+	case strings.Contains(text, "cipher suites"):
+		hint = "TLS 1.3 chooses its own: drop --cipher-suites or --tls-min-version"
+	case strings.Contains(text, "log-outputs"), strings.Contains(text, "log rotation"):
+		hint = "log rotation wants one file in --log-outputs and a JSON object in --log-rotation-config-json"
+	case strings.Contains(text, "discovery-token"), strings.Contains(text, "discovery-endpoints"):
+		hint = "discovery needs both --discovery-token and --discovery-endpoints"
+	case strings.Contains(text, "must be >0"):
+		hint = "leave the flag out for etcd's default"
+	case strings.Contains(text, "of type time.Duration"):
+		hint = "in etcd's config file a duration is a number of nanoseconds: 5s is 5000000000"
+	case strings.Contains(text, "json: cannot unmarshal"), strings.Contains(text, "error unmarshaling"):
+		hint = "lists are written [a, b], URLs as one text with commas, numbers and true or false without quotes"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		cause, hint = "file", "check the path and who may read or write it"
 	}

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"go.etcd.io/etcd/pkg/v3/flags"
 	cconfig "go.etcd.io/etcd/server/v3/config"
@@ -26,6 +25,8 @@ type flagSet struct {
 	printVersion bool
 	clusterState *flags.SelectiveStringValue
 	fallback     *flags.SelectiveStringValue
+	own          ownFlags
+	cfg          *embed.Config // what the flags write into
 }
 
 // ignoredFlags are flags of old that etcd accepts and does nothing with.
@@ -51,6 +52,7 @@ func deprecated() []deprecation {
 // nothing and never ends the process.
 func newFlagSet(cfg *embed.Config) *flagSet {
 	f := &flagSet{
+		cfg:          cfg,
 		set:          flag.NewFlagSet("kvd serve", flag.ContinueOnError),
 		clusterState: flags.NewSelectiveStringValue(embed.ClusterStateFlagNew, embed.ClusterStateFlagExisting),
 		fallback:     flags.NewSelectiveStringValue(fallbackExit, fallbackProxy),
@@ -72,7 +74,19 @@ func newFlagSet(cfg *embed.Config) *flagSet {
 	for _, name := range ignoredFlags() {
 		f.set.Var(&flags.IgnoredFlag{Name: name}, name, "")
 	}
+	f.own.add(f.set)
 	return f
+}
+
+// given returns the names of etcd's flags that were set on the command line.
+func (f *flagSet) given() map[string]bool {
+	given := map[string]bool{}
+	f.set.Visit(func(fl *flag.Flag) {
+		if !isOwnFlag(fl.Name) {
+			given[fl.Name] = true
+		}
+	})
+	return given
 }
 
 // copyTo moves the values that embed.Config's flags do not write themselves:
@@ -116,49 +130,7 @@ func (f *flagSet) copyTo(cfg *embed.Config, c *Config) {
 	if discovers && !flags.IsSet(fs, "initial-cluster") {
 		cfg.InitialCluster = ""
 	}
-	fs.Visit(func(fl *flag.Flag) { cfg.FlagsExplicitlySet[fl.Name] = true })
-}
-
-// FlagUsages lists etcd's flags with their defaults, one paragraph each, in
-// alphabetical order and without the ignored ones.
-func FlagUsages() string {
-	fs := newFlagSet(embed.NewConfig())
-	skip := map[string]bool{}
-	for _, name := range ignoredFlags() {
-		skip[name] = true
+	for name := range f.given() {
+		cfg.FlagsExplicitlySet[name] = true
 	}
-	var b strings.Builder
-	fs.set.VisitAll(func(f *flag.Flag) {
-		if skip[f.Name] {
-			return
-		}
-		fmt.Fprintf(&b, "  --%s '%s'\n", f.Name, f.DefValue)
-		for _, line := range wrap(f.Usage, 100) {
-			fmt.Fprintf(&b, "      %s\n", line)
-		}
-	})
-	return b.String()
-}
-
-// wrap breaks text into lines of at most width bytes, at spaces and newlines.
-func wrap(text string, width int) []string {
-	var lines []string
-	for para := range strings.SplitSeq(text, "\n") {
-		line := ""
-		for word := range strings.FieldsSeq(para) {
-			switch {
-			case line == "":
-				line = word
-			case len(line)+1+len(word) > width:
-				lines = append(lines, line)
-				line = word
-			default:
-				line += " " + word
-			}
-		}
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

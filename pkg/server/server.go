@@ -51,20 +51,15 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 		return nil, explainInvalid(err, "")
 	}
 	cfg.SetupGlobalLoggers()
+	c.derive()
 	lg.Info("Running: ", zap.Strings("args", c.args))
 	c.sayNotes(lg)
 
-	if host, err := cfg.UpdateDefaultClusterFromName(c.defaultInitialCluster); err != nil {
-		lg.Info("failed to detect default host", zap.Error(err))
-	} else if host != "" {
-		lg.Info("detected default host for advertise", zap.String("host", host))
-	}
-	if cfg.Dir == "" {
-		cfg.Dir = cfg.Name + ".etcd"
-		lg.Warn("'data-dir' was empty; using default", zap.String("data-dir", cfg.Dir))
-	}
 	if err := checkDataDir(lg, cfg.Dir); err != nil {
 		return nil, err
+	}
+	if err := waitForDataDir(ctx, lg, cfg.Dir); err != nil {
+		return nil, explainStart(cfg, err)
 	}
 
 	e, err := startEtcd(ctx, cfg, trap)

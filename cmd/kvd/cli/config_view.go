@@ -71,9 +71,14 @@ func drawConfig(w io.Writer, v configView) error {
 	for _, warning := range v.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", render.Safe(warning))
 	}
+	return configColumns().Write(w, v.Values)
+}
+
+// configColumns is the table of settings and their origins.
+func configColumns() render.Columns[config.Value] {
 	return render.Columns[config.Value]{
 		{Header: "setting", Value: func(v config.Value) string { return v.Key }},
 		{Header: "value", Value: func(v config.Value) string { return v.Value }},
 		{Header: "origin", Value: func(v config.Value) string { return v.Origin }},
-	}.Write(w, v.Values)
+	}
 }

@@ -24,8 +24,14 @@ func newServeCmd(app *App) *cobra.Command {
 	help{
 		Long: `
 Runs one member of an etcd cluster in this process. Flags, ETCD_* environment
-variables and --config-file are etcd's own and mean what they mean there; kvd's
-flags and KVD_* variables do not apply. Logs go to stderr, as etcd's do.
+variables and --config-file are etcd's own and mean what they mean there; KVD_*
+variables do not apply. One thing is different: a flag that is also set in the
+environment wins with a warning, where etcd refuses to start. Logs go to stderr,
+as etcd's do.
+
+--profile NAME lays defaults for a purpose under whatever else is given:
+kubernetes or standalone. --print-config shows what the server would run with
+and where each value comes from (-o table|json|yaml), and starts nothing.
 
 SIGTERM or SIGINT hands leadership to another member, lets running requests
 end, closes the files and exits 0. Open watches are cut after etcd's request
@@ -36,13 +42,15 @@ timeout (7 s by default).`,
   kvd serve --name m1 --data-dir /var/lib/etcd \
     --listen-client-urls https://10.0.0.1:2379 --advertise-client-urls https://10.0.0.1:2379 \
     --cert-file server.crt --key-file server.key --client-cert-auth --trusted-ca-file ca.crt
-  kvd serve --config-file /etc/etcd/etcd.yaml`,
+  kvd serve --profile kubernetes --config-file /etc/etcd/etcd.yaml
+  kvd serve --profile kubernetes --print-config | grep -v default`,
 		Exits: []int{4, 5, 7},
 	}.apply(cmd)
 	cmd.SetUsageTemplate(serveUsageTemplate)
 	generic := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
 		generic(c, args)
+		drawProfiles(c.OutOrStdout())
 		fmt.Fprintf(c.OutOrStdout(), "\nETCD FLAGS (each also as an environment variable: --data-dir is ETCD_DATA_DIR)\n%s", server.FlagUsages())
 	})
 	return cmd
@@ -60,6 +68,9 @@ func runServe(ctx context.Context, app *App, cmd *cobra.Command, args []string) 
 	case cfg.ShowVersion:
 		_, err := fmt.Fprint(app.IO.Out, server.VersionText())
 		return err
+	}
+	if cfg.PrintConfig {
+		return printServeConfig(app, cfg)
 	}
 	srv, err := server.Start(ctx, cfg)
 	if err != nil {
