@@ -81,6 +81,9 @@ func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, 
 		c.auth.set("")
 	case err != nil:
 		e := Classify(op, p.endpoint, c.explain(ctx, op, p.endpoint, err))
+		if e.Cause == CauseLearner {
+			return e // it logs in nobody, which says nothing about the others
+		}
 		if e.Cause == CauseDeadline || e.Cause == CauseRequestTimedOut || e.Cause == CauseNoLeader {
 			e = fill(e, fault.Unavailable, e.Cause, "logging in as "+c.auth.user+" takes a majority of the voters, and there was no answer in time",
 				"bring the voters back; or use a client certificate whose common name is the user's, which needs no login")
