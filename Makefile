@@ -16,7 +16,7 @@ BUILDVCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 export KVD_TEST_BINARY := $(CURDIR)/bin/kvd
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test test-long lint fuzz bench docs check clean
+.PHONY: help build install demo test test-long lint fuzz bench docs compatibility check clean
 
 help: ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -50,6 +50,9 @@ bench: build ## measure, and write the figures to docs/measured.json
 docs: ## write docs/commands from the command tree, and the tables of the recorded trace
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update
 	$(GO) test -count=1 ./cmd/kvd -run '^TestTraceTables$$' -update
+
+compatibility: build ## try every command on every version of etcd, and write docs/compatibility.md
+	$(GO) test -count=1 -timeout 60m -tags long ./cmd/kvd -run '^TestEveryVersion$$' -update
 
 check: ## what CI runs
 	.ci/run

@@ -66,27 +66,15 @@ func Reference(tb testing.TB, program string) string {
 // of this checkout, outside the test's temporary folder: the linker is spared
 // where nothing changed, and no copy is left per test process.
 func goBuild(name, pkg, dir string) (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
-	}
-	root := filepath.Dir(strings.TrimSpace(string(out)))
-	base, err := os.UserCacheDir()
-	if err != nil {
-		base = os.TempDir()
-	}
-	place := filepath.Join(base, "kvd-test", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16])
-	if err := os.MkdirAll(place, 0o700); err != nil {
-		return "", err
-	}
-	lock, err := os.OpenFile(filepath.Join(place, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	root, err := sourceRoot()
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close() // which also unlocks
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
+	place, unlock, err := lockedPlace(root)
+	if err != nil {
+		return "", err
 	}
+	defer unlock()
 	bin := filepath.Join(place, name)
 	// As in the Makefile, so that nothing is compiled twice.
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", bin, pkg)
@@ -95,4 +83,36 @@ func goBuild(name, pkg, dir string) (string, error) {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
 	return bin, nil
+}
+
+// sourceRoot is the folder of kvd's go.mod.
+func sourceRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// lockedPlace is the folder for what was built from a source tree, which is
+// this process's own until it calls unlock.
+func lockedPlace(root string) (place string, unlock func(), err error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	place = filepath.Join(base, "kvd-test", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16])
+	if err := os.MkdirAll(place, 0o700); err != nil {
+		return "", nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(place, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	unlock = func() { _ = lock.Close() }
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		unlock()
+		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return place, unlock, nil
 }

@@ -1,0 +1,260 @@
+//go:build long
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/server/servertest"
+)
+
+// trialQuota is the quota of the clusters on which the commands are tried.
+const (
+	trialQuota     = 16 << 20
+	trialQuotaFlag = "--quota=16MiB"
+)
+
+// trial is one command as it is tried on a cluster of each version.
+type trial struct {
+	command string                  // its path in the tree
+	shown   string                  // what the page calls it, if more than the command
+	args    []string                // what is typed behind it
+	more    func(w *world) []string // and what depends on the cluster
+	members int                     // with this many members at least
+	look    bool                    // changes nothing: run again as a table, for the words people see
+	before  func(t *testing.T, w *world)
+	during  func(t *testing.T, w *world) // runs beside the command
+	// after says what must be so when the command has ended with 0. It is asked
+	// for every version; what fails there is no difference but a bug.
+	after func(t *testing.T, w *world, o outcome)
+}
+
+func (tr trial) name() string {
+	if tr.shown != "" {
+		return tr.shown
+	}
+	return tr.command
+}
+
+// versionTrials lists what is tried, in order, on one cluster.
+func versionTrials() []trial {
+	return []trial{
+		{command: "status", look: true, before: seed, after: everyMemberAnswers},
+		{command: "status", shown: "status --wait", args: []string{"--wait"}, look: true, after: everyMemberAnswers},
+		{command: "quota", look: true},
+		{command: "quota", shown: "quota --quota SIZE", args: []string{trialQuotaFlag}, look: true, after: quotaKnown},
+		{command: "alarm list", look: true},
+		{command: "lease list", look: true, before: grant},
+		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
+		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
+		{command: "compact", args: []string{"--keep-revisions=5", "--yes"}, after: compacted},
+		{command: "defrag", args: []string{"--min-gain=1MiB", "--settle=0s", "--yes"}, after: defragmented},
+		{command: "member list", look: true},
+		{command: "member move-leader", args: []string{"--yes"}, members: 3},
+		{command: "member add", args: []string{"--no-wait", "--yes"}, before: reserve, more: peerURL, after: newcomerStarts},
+		{command: "member promote", args: []string{"--yes"}, more: newcomer, after: oneMoreVoter},
+		{command: "member replace", args: []string{"--yes"}, before: reserveAnother, more: replacement, during: startOnceAdded, after: replaced},
+		{command: "member remove", args: []string{"--yes"}, more: newcomer, after: newcomerGone},
+		{command: "alarm disarm", args: []string{"--yes"}, before: raiseNospace, after: writable},
+		{command: "alarm disarm", shown: "alarm disarm --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: raiseNospace, after: writable},
+		{command: "alarm recover", args: []string{"--yes"}, before: fillUp, after: writable},
+		{command: "alarm recover", shown: "alarm recover --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: fillUp, after: writable},
+	}
+}
+
+// seed writes history worth compacting: 40 keys, 12 MiB in all.
+func seed(t *testing.T, w *world) {
+	cli, value := w.Client(t), strings.Repeat("v", 100<<10)
+	for n := range 120 {
+		if _, err := cli.Put(t.Context(), "/registry/configmaps/default/"+strconv.Itoa(n%40), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// grant makes a lease with two keys.
+func grant(t *testing.T, w *world) {
+	cli := w.Client(t)
+	l, err := cli.Grant(t.Context(), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lease = l.ID
+	for _, key := range []string{"/registry/events/default/a", "/registry/events/default/b"} {
+		if _, err := cli.Put(t.Context(), key, "v", clientv3.WithLease(l.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func leaseHasKeys(t *testing.T, _ *world, o outcome) {
+	leases := o.list("leases")
+	if len(leases) != 1 || leases[0]["keys_count"] != 2.0 || leases[0]["granted_ttl_seconds"] != 3600.0 {
+		t.Errorf("leases %v, want one of 3600 s with 2 keys", leases)
+	}
+}
+
+// reserve chooses name and ports of a member that joins.
+func reserve(t *testing.T, w *world) {
+	i, err := w.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.joins = i
+}
+
+func newcomer(w *world) []string { return []string{w.Name(w.joins)} }
+
+func peerURL(w *world) []string { return []string{w.Name(w.joins), "--peer-urls", w.PeerURL(w.joins)} }
+
+func newcomerStarts(t *testing.T, w *world, _ outcome) {
+	if err := w.StartMember(t.Context(), w.joins); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func oneMoreVoter(t *testing.T, w *world, _ outcome) {
+	voters := slices.DeleteFunc(memberList(t, w), func(m *etcdserverpb.Member) bool { return m.IsLearner })
+	if len(voters) != w.members+1 {
+		t.Errorf("%d voters, want %d", len(voters), w.members+1)
+	}
+}
+
+func reserveAnother(t *testing.T, w *world) {
+	w.leaves = w.joins
+	reserve(t, w)
+}
+
+func replacement(w *world) []string {
+	return []string{w.Name(w.leaves), "--new-name", w.Name(w.joins), "--peer-urls", w.PeerURL(w.joins),
+		"--client-urls", w.Endpoint(w.joins), "--state-dir", w.Dir(w.joins)}
+}
+
+// startOnceAdded is whoever starts the new member when kvd has added it.
+func startOnceAdded(t *testing.T, w *world) { startWhenListed(t, w.Cluster, w.joins) }
+
+func replaced(t *testing.T, w *world, o outcome) {
+	oneMoreVoter(t, w, o)
+	w.Kill(w.leaves)
+	w.Forget(w.leaves)
+}
+
+func newcomerGone(t *testing.T, w *world, _ outcome) {
+	if all := memberList(t, w); len(all) != w.members {
+		t.Errorf("%d members, want %d", len(all), w.members)
+	}
+	w.Kill(w.joins) // a removed member ends by itself, some time
+	w.Forget(w.joins)
+}
+
+func memberList(t *testing.T, w *world) []*etcdserverpb.Member {
+	t.Helper()
+	list, err := w.Client(t, w.Endpoint(0)).MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Members
+}
+
+// fillUp writes until the cluster is read-only, if it is not yet.
+func fillUp(t *testing.T, w *world) {
+	cli, value := w.Client(t), strings.Repeat("v", 100<<10)
+	for {
+		_, err := cli.Put(servertest.Context(t, 60*time.Second), "/registry/configmaps/default/busy", value)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// raiseNospace raises the alarm without a reason, as a member does that was
+// restarted with a larger quota.
+func raiseNospace(t *testing.T, w *world) {
+	cli := w.Client(t)
+	ctx := servertest.Context(t, 60*time.Second)
+	list, err := cli.MemberList(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = etcdserverpb.NewMaintenanceClient(cli.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: list.Members[0].ID, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cli.Put(ctx, "k", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatalf("a put with the alarm raised: %v", err)
+	}
+}
+
+func everyMemberAnswers(t *testing.T, w *world, o outcome) {
+	members := o.list("members")
+	if len(members) != w.members {
+		t.Errorf("%d members, want %d", len(members), w.members)
+	}
+	for _, m := range members {
+		v, _ := m["version"].(string)
+		size, _ := m["db_size_bytes"].(float64)
+		inUse, _ := m["db_in_use_bytes"].(float64)
+		if v != w.release || size < 11<<20 || inUse <= 0 || inUse > size || m["error"] != nil {
+			t.Errorf("member %v: version %q of %q, size %v, in use %v, error %v", m["name"], v, w.release, size, inUse, m["error"])
+		}
+	}
+}
+
+func quotaKnown(t *testing.T, _ *world, o outcome) {
+	if q, _ := o.doc["effective_quota_bytes"].(float64); q != trialQuota {
+		t.Errorf("effective quota %v, want %d", o.doc["effective_quota_bytes"], trialQuota)
+	}
+}
+
+// compacted: most of what was in use is not any more, as every member counts.
+func compacted(t *testing.T, w *world, o outcome) {
+	step := o.list("steps")[0]
+	before, _ := step["before_bytes"].(float64)
+	after, _ := step["after_bytes"].(float64)
+	if before < 11<<20 || after > 6<<20 || after < 3<<20 {
+		t.Errorf("in use before %.0f, after %.0f; want about 12 MiB and 4 MiB", before, after)
+	}
+	if _, err := w.Client(t).Get(t.Context(), "k", getRev(2)...); !errors.Is(err, rpctypes.ErrCompacted) {
+		t.Errorf("revision 2 can still be read: %v", err)
+	}
+}
+
+// defragmented: every member's file is about what is in use.
+func defragmented(t *testing.T, w *world, o outcome) {
+	done := slices.DeleteFunc(o.list("steps"), func(s map[string]any) bool { return s["action"] != "defragment" || s["state"] != "done" })
+	if len(done) != w.members {
+		t.Errorf("%d members were defragmented, want %d", len(done), w.members)
+	}
+	for i := range w.members {
+		st, err := w.Client(t, w.Endpoint(i)).Status(t.Context(), w.Endpoint(i))
+		if err != nil || st.DbSize > 6<<20 || st.DbSize < 3<<20 {
+			t.Errorf("%s: %d bytes (%v) after its defragmentation, want about 4 MiB", w.Name(i), st.DbSize, err)
+		}
+	}
+}
+
+// writable: the alarm is gone, and a put goes through.
+func writable(t *testing.T, w *world, _ outcome) {
+	cli := w.Client(t)
+	if a, err := cli.AlarmList(t.Context()); err != nil || len(a.Alarms) > 0 {
+		t.Errorf("alarms %v (%v), want none", a, err)
+	}
+	if _, err := cli.Put(t.Context(), "k", "v"); err != nil {
+		t.Errorf("a put: %v", err)
+	}
+}
