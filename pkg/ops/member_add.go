@@ -43,7 +43,7 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 		return nil, err
 	}
 	if there {
-		n.take([]cluster.Member{m})
+		n.resumed = n.take([]cluster.Member{m})
 	}
 	if err := c.sound(view, 0); err != nil {
 		return nil, err

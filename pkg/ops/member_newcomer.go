@@ -38,6 +38,7 @@ type newcomer struct {
 	id       uint64 // 0 before it was added
 	voter    bool   // is added as a voter
 	gone     uint64 // a member that will have been removed when it starts
+	resumed  bool   // was added by an earlier run
 	except   uint64 // a member that is to go, and so may be the corrupt one
 	start    *MemberStart
 	argv     []string // of o.Start
@@ -53,7 +54,7 @@ func (n *newcomer) prepare(view cluster.View) (err error) {
 	}
 	n.start = new(StartOf(view, n.name, n.peerURLs, n.o.ClientURLs, n.gone))
 	if n.id != 0 {
-		n.start.ID = cluster.FormatID(n.id)
+		n.start.ID, n.resumed = cluster.FormatID(n.id), true
 	}
 	return nil
 }
@@ -195,8 +196,8 @@ func (n *newcomer) startIt(ctx context.Context) error {
 		n.c.sink.Event(progress.Event{Op: n.c.op, Subject: n.label(), Phase: "start it now, with an empty data dir", State: "waiting", Note: n.start.Kvd})
 		return nil
 	}
-	if n.connected(ctx) {
-		return nil
+	if up, err := n.startedBefore(ctx); up || err != nil {
+		return err
 	}
 	env := append([]string{"KVD_MEMBER_NAME=" + n.name, "KVD_MEMBER_ID=" + n.start.ID, "KVD_PEER_URLS=" + strings.Join(n.peerURLs, ","),
 		"KVD_START_ARGS=" + strings.Join(n.start.Args, " ")}, n.start.Env...)
@@ -205,6 +206,26 @@ func (n *newcomer) startIt(ctx context.Context) error {
 			Hint: "it is in the member list and does not count for the quorum; start it by hand, and run this again"}
 	}
 	return nil
+}
+
+// resumeWait is how long a member that an earlier run has added may take to be
+// connected, in case that run has started it as well.
+const resumeWait = 5 * time.Second
+
+// startedBefore reports that a process runs as this member already. The command is
+// not run again then: one that empties the data dir would take from a learner what
+// it has acknowledged, and etcd ends with a panic where a log goes backwards.
+func (n *newcomer) startedBefore(ctx context.Context) (bool, error) {
+	for limit := time.Now().Add(resumeWait); n.resumed && time.Now().Before(limit); {
+		if n.connected(ctx) {
+			return true, nil
+		}
+		n.c.tell(n.label(), "looking whether it was started before", "")
+		if err := wait(ctx, memberPoll); err != nil {
+			return false, err
+		}
+	}
+	return n.connected(ctx), nil
 }
 
 // connected reports that the leader has a connection to a process with the
@@ -249,7 +270,7 @@ func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 			return cluster.Member{}, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNotStarted, Op: n.c.op, Subject: n.label(),
 				Msg: fmt.Sprintf("has not joined within %s: %s", n.o.Timeout, note),
 				Hint: "it does not count for the quorum as long as it is a learner. Its own log tells why: a data dir that was not empty, an --initial-cluster " +
-					"other than the one shown, a certificate. Start it and run this again, or remove it"}
+					"other than the one shown, a certificate. Start it and run this again; if its data dir was emptied a second time, remove it first: kvd member remove " + cluster.FormatID(n.id)}
 		}
 		n.c.tell(n.label(), "waiting until it has started", note)
 		if err := wait(ctx, memberPoll); err != nil {

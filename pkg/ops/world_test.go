@@ -25,6 +25,7 @@ type world struct {
 	members int
 	quota   int64 // bytes, for every member
 	secure  bool  // mutual TLS, and authentication as root
+	auth    bool  // authentication as root, without TLS
 	keyFmt  string
 }
 
@@ -56,7 +57,7 @@ func (w world) build(t *testing.T, args ...string) *place {
 		o.TLS = servertest.NewCerts(t).MutualTLS()
 	}
 	p := &place{world: w, Cluster: servertest.Start(t, o)}
-	if w.secure {
+	if w.secure || w.auth {
 		p.EnableAuth(t)
 	}
 	p.Client, p.KVD = p.Cluster.Client(t), p.connect(t)
@@ -70,7 +71,7 @@ func (p *place) connect(t *testing.T) *cluster.Client {
 	if tls := p.TLS(); tls != nil {
 		cfg.CACert, cfg.Cert, cfg.Key = tls.CA, tls.ClientCert, tls.ClientKey
 	}
-	if p.secure {
+	if p.secure || p.auth {
 		cfg.User, cfg.Password = "root", servertest.RootPassword
 	}
 	c, err := cluster.Connect(t.Context(), cfg)

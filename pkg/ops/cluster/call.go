@@ -19,7 +19,7 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if err := c.ready(ctx, op, p); err != nil {
 		return err
 	}
-	if err := c.login(ctx, op, p, "", timeout); err != nil {
+	if err := c.loginAnywhere(ctx, op, p, "", timeout); err != nil {
 		return err
 	}
 	run := func() error {
@@ -32,7 +32,7 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if c.auth.wanted() && staleToken(err) {
 		// Tokens expire, and a member that lags may not know a new one yet.
 		// Asking this very member makes one that it knows.
-		if lerr := c.login(ctx, op, p, used, timeout); lerr != nil {
+		if lerr := c.loginAnywhere(ctx, op, p, used, timeout); lerr != nil {
 			return lerr
 		}
 		err = run()
@@ -51,6 +51,37 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 func staleToken(err error) bool {
 	return errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) ||
 		errors.Is(rpctypes.Error(err), rpctypes.ErrAuthOldRevision)
+}
+
+// learnerPatience is how old a token may be before a learner that does not know it
+// is taken not to learn of it any more. Each login is a proposal and a bcrypt round
+// for the cluster, and a learner knows of it once it has applied it.
+const learnerPatience = 10 * time.Second
+
+// loginAnywhere is login for an endpoint that may be a learner's. A learner takes
+// no login, and does not know the tokens that were made before it got its data:
+// one from a voter reaches it with the log.
+func (c *Client) loginAnywhere(ctx context.Context, op string, p *pinned, stale string, timeout time.Duration) error {
+	err := c.login(ctx, op, p, stale, timeout)
+	if fault.CauseOf(err) != CauseLearner {
+		return err
+	}
+	if stale != "" && c.auth.age() < learnerPatience {
+		return nil // it may come to know the one there is
+	}
+	c.mu.Lock()
+	endpoints := append(votersThatAnswered(c.last), c.cfg.Endpoints...)
+	c.mu.Unlock()
+	for _, ep := range endpoints {
+		other, perr := c.pin(ep)
+		if perr != nil || ep == p.endpoint || c.ready(ctx, op, other) != nil {
+			continue
+		}
+		if c.login(ctx, op, other, stale, timeout) == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // login gets a token from this endpoint unless there is one other than stale.
@@ -88,7 +119,9 @@ func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, 
 			e = fill(e, fault.Unavailable, e.Cause, "logging in as "+c.auth.user+" takes a majority of the voters, and there was no answer in time",
 				"bring the voters back; or use a client certificate whose common name is the user's, which needs no login")
 		}
-		c.auth.failure, c.auth.failedAt = e, time.Now()
+		if e.Cause != CauseLearner { // which says nothing of the other members
+			c.auth.failure, c.auth.failedAt = e, time.Now()
+		}
 		return e
 	default:
 		c.auth.set(resp.Token)

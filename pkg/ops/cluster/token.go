@@ -24,6 +24,7 @@ type tokenSource struct {
 
 	mu    sync.RWMutex
 	token string
+	since time.Time // when it was made
 }
 
 func (t *tokenSource) wanted() bool { return t.user != "" }
@@ -37,7 +38,14 @@ func (t *tokenSource) get() string {
 func (t *tokenSource) set(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.token = token
+	t.token, t.since = token, time.Now()
+}
+
+// age is how long ago the token was made.
+func (t *tokenSource) age() time.Duration {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return time.Since(t.since)
 }
 
 // GetRequestMetadata puts the token on a request.
