@@ -140,6 +140,9 @@ func startFailures() []startFailure {
 			"--initial-cluster must list exactly the members of the running cluster (kvd member list); was this one added first?"},
 		{"error validating peerURLs", fault.Usage, "initial_cluster",
 			"--initial-cluster must list exactly the members of the running cluster (kvd member list)"},
+		{lostLogText, fault.Damage, "log_lost",
+			"this member's log went backwards: an old data directory was put back, or the disk lost confirmed writes. " +
+				"It cannot be repaired: keep the directory aside and run kvd member replace on a member that is well"},
 		{"cannot fetch cluster info from peer urls", fault.Unavailable, "no_peer",
 			"joining an existing cluster needs one of its members to answer at the peer URLs in --initial-cluster"},
 		{"incompatible with current running cluster", fault.Refused, "version", "the cluster's version does not take this one"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,8 @@ import (
 // Panics in log lines are treated the same until the server has started: until
 // then they mean bad input or bad files. After that a panic stays a panic, since
 // it says that an invariant of etcd's is broken and the process must not go on.
+// The one exception is raft's complaint that its log is shorter than what the
+// cluster has committed: see lostLog.
 type fatalTrap struct {
 	once    sync.Once
 	err     chan error
@@ -40,12 +43,21 @@ type trapHook struct {
 
 // OnWrite runs after a fatal line has been written. It does not return.
 func (h trapHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
-	if h.isPanic && h.trap.started.Load() {
+	if h.isPanic && h.trap.started.Load() && !lostLog(ce.Message) {
 		panic(ce.Message) // what zap does without a hook
 	}
 	h.trap.once.Do(func() { h.trap.err <- fatalError(ce.Message, fields) })
 	runtime.Goexit()
 }
+
+// lostLog says whether a line is raft's panic about a member whose log went
+// backwards (raft v3.7.0, log.go, commitTo): an old data directory was put back,
+// or the disk lost writes that it had confirmed. raft says it in the goroutine
+// that handles a message, before anything of the message is stored or answered,
+// so ending that goroutine stops the member as surely as a panic would.
+func lostLog(msg string) bool { return strings.HasPrefix(msg, lostLogText) }
+
+const lostLogText = "tocommit("
 
 // fatalError is the line's message and the error and path among its fields.
 func fatalError(msg string, fields []zapcore.Field) error {

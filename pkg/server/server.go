@@ -27,6 +27,7 @@ type Server struct {
 	stopped chan struct{} // closed when the server has ended, by itself or by Stop
 	closing chan struct{} // one token: taken by the first Stop
 	closed  chan struct{} // closed when that Stop's work is done
+	heard   *hearing
 }
 
 // Start starts the server and returns once it listens. It has not necessarily
@@ -44,8 +45,8 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 		return nil, err
 	}
 
-	trap := newFatalTrap()
-	lg := trap.wrap(cfg.GetLogger())
+	trap, heard := newFatalTrap(), &hearing{}
+	lg := trap.wrap(heard.wrap(cfg.GetLogger()))
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(lg)
 	if err := cfg.ZapLoggerBuilder(cfg); err != nil {
 		return nil, explainInvalid(err, "")
@@ -73,6 +74,7 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 		stopped: make(chan struct{}),
 		closing: make(chan struct{}, 1),
 		closed:  make(chan struct{}),
+		heard:   heard,
 	}
 	s.closing <- struct{}{}
 	go s.watchReady()
@@ -147,6 +149,10 @@ func (s *Server) Err() <-chan error { return s.failed }
 // Done is closed when the server has ended, also by itself: a member that was
 // removed from its cluster stops, and that is no failure.
 func (s *Server) Done() <-chan struct{} { return s.stopped }
+
+// Removed says whether the server ended because its cluster no longer has it.
+// It is known once Done is closed.
+func (s *Server) Removed() bool { return s.heard.removed.Load() }
 
 // Stop hands over leadership, lets running requests end, and closes the files.
 // Streams such as watches are cut after etcd's request timeout (5 s plus two

@@ -91,7 +91,11 @@ func runServe(ctx context.Context, app *App, cmd *cobra.Command, args []string) 
 		case err := <-srv.Err():
 			return err
 		default:
-			return nil // a removed member stops by itself, as etcd's does
+			if srv.Removed() { // it stops by itself and exits 0, as etcd's does
+				app.warn("this member was removed from its cluster and has stopped; its data directory (%s) is of no more use. "+
+					"To let it join again: kvd member add, then start it with an empty data directory", cfg.Etcd().Dir)
+			}
+			return nil
 		}
 	}
 }
