@@ -19,7 +19,6 @@ import (
 type flagValue struct {
 	flag, value string
 	with        map[string]string
-	yaml        any  // its value in a config file, where that is not the text or the number
 	noEffect    bool // etcd accepts it and does nothing with it
 }
 
@@ -31,7 +30,6 @@ func flagValues(t *testing.T) []flagValue {
 	pair := func(prefix string) map[string]string {
 		return map[string]string{prefix + "cert-file": certs.Server.Cert, prefix + "key-file": certs.Server.Key}
 	}
-	list := func(v ...any) any { return v }
 	discovery := map[string]string{"discovery-token": "t", "discovery-endpoints": "http://127.0.0.1:1"}
 	logFile := filepath.Join(t.TempDir(), "etcd.log")
 	if err := os.WriteFile(logFile, nil, 0o600); err != nil {
@@ -97,7 +95,7 @@ func flagValues(t *testing.T) []flagValue {
 		{flag: "discovery-srv", value: "example.com"},
 		{flag: "discovery-srv-name", value: "blue", with: map[string]string{"discovery-srv": "example.com"}},
 		{flag: "discovery-token", value: "t2", with: map[string]string{"discovery-endpoints": "http://127.0.0.1:1"}},
-		{flag: "discovery-endpoints", value: "http://127.0.0.1:2,http://127.0.0.1:3", with: map[string]string{"discovery-token": "t"}, yaml: list("http://127.0.0.1:2", "http://127.0.0.1:3")},
+		{flag: "discovery-endpoints", value: "http://127.0.0.1:2,http://127.0.0.1:3", with: map[string]string{"discovery-token": "t"}},
 		{flag: "discovery-dial-timeout", value: "3s", with: discovery},
 		{flag: "discovery-request-timeout", value: "4s", with: discovery},
 		{flag: "discovery-keepalive-time", value: "5s", with: discovery},
@@ -117,7 +115,7 @@ func flagValues(t *testing.T) []flagValue {
 		{flag: "client-key-file", value: certs.Client.Key, with: map[string]string{"client-cert-file": certs.Client.Cert}},
 		{flag: "client-cert-auth", value: "true"},
 		{flag: "client-crl-file", value: certs.CA},
-		{flag: "client-cert-allowed-hostname", value: "h1,h2", yaml: list("h1", "h2")},
+		{flag: "client-cert-allowed-hostname", value: "h1,h2"},
 		{flag: "trusted-ca-file", value: certs.CA},
 		{flag: "auto-tls", value: "true"},
 		{flag: "peer-cert-file", value: certs.Server.Cert, with: map[string]string{"peer-key-file": certs.Server.Key}},
@@ -126,14 +124,13 @@ func flagValues(t *testing.T) []flagValue {
 		{flag: "peer-client-key-file", value: certs.Client.Key, with: map[string]string{"peer-client-cert-file": certs.Client.Cert}},
 		{flag: "peer-client-cert-auth", value: "true"},
 		{flag: "peer-crl-file", value: certs.CA, with: pair("peer-")},
-		{flag: "peer-cert-allowed-cn", value: "a,b", yaml: list("a", "b")},
-		{flag: "peer-cert-allowed-hostname", value: "h3,h4", yaml: list("h3", "h4")},
+		{flag: "peer-cert-allowed-cn", value: "a,b"},
+		{flag: "peer-cert-allowed-hostname", value: "h3,h4"},
 		{flag: "peer-trusted-ca-file", value: certs.CA},
 		{flag: "peer-auto-tls", value: "true"},
 		{flag: "peer-skip-client-san-verification", value: "true"},
 		{flag: "self-signed-cert-validity", value: "2"},
-		{flag: "cipher-suites", value: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-			yaml: list("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")},
+		{flag: "cipher-suites", value: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
 		{flag: "tls-min-version", value: "TLS1.3"},
 		{flag: "tls-max-version", value: "TLS1.3"},
 		{flag: "cors", value: "http://a:1,http://b:2"},
@@ -143,7 +140,7 @@ func flagValues(t *testing.T) []flagValue {
 		{flag: "bcrypt-cost", value: "5"},
 		// logging and tracing
 		{flag: "logger", value: "zap", noEffect: true}, // the one value that there is
-		{flag: "log-outputs", value: "stderr", yaml: list("stderr")},
+		{flag: "log-outputs", value: "stderr"},
 		{flag: "log-level", value: "warn"},
 		{flag: "log-format", value: "console"},
 		{flag: "enable-log-rotation", value: "true", with: map[string]string{"log-outputs": logFile}},
@@ -200,14 +197,8 @@ func (v flagValue) file(t *testing.T, flags *flag.FlagSet, paths map[string]stri
 	}
 	doc := map[string]any{}
 	for name, value := range v.all() {
-		var y any
-		switch {
-		case name == v.flag && v.yaml != nil:
-			y = v.yaml
-		case name == "discovery-endpoints", name == "log-outputs":
-			y = strings.Split(value, ",")
-		default:
-			y = fileValue(t, flags.Lookup(name), value)
+		if paths[name] == "" {
+			continue
 		}
 		at := doc
 		steps := strings.Split(paths[name], ".")
@@ -219,7 +210,7 @@ func (v flagValue) file(t *testing.T, flags *flag.FlagSet, paths map[string]stri
 			}
 			at = inner
 		}
-		at[steps[len(steps)-1]] = y
+		at[steps[len(steps)-1]] = fileValue(t, flags.Lookup(name), value)
 	}
 	raw, err := yaml.Marshal(doc)
 	if err != nil {
@@ -252,6 +243,10 @@ func fileValue(t *testing.T, f *flag.Flag, value string) any {
 			}
 			return n
 		}
+	}
+	switch f.Name {
+	case "discovery-endpoints", "log-outputs", "client-cert-allowed-hostname", "peer-cert-allowed-cn", "peer-cert-allowed-hostname", "cipher-suites":
+		return strings.Split(value, ",") // lists; URLs, origins and hosts are one text with commas
 	}
 	if fmt.Sprintf("%T", f.Value) == "*flags.uint32Value" {
 		n, _ := strconv.Atoi(value)

@@ -59,6 +59,9 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 	if err := checkDataDir(lg, cfg.Dir); err != nil {
 		return nil, err
 	}
+	if err := checkWALDir(lg, cfg.Dir, cfg.WalDir); err != nil {
+		return nil, err
+	}
 	if err := waitForDataDir(ctx, lg, cfg.Dir); err != nil {
 		return nil, explainStart(cfg, err)
 	}

@@ -109,6 +109,50 @@ func badStarts() []badStart {
 			return []string{"--listen-peer-urls", free, "--listen-client-urls", "https://127.0.0.1:0",
 				"--advertise-client-urls", "https://127.0.0.1:0", "--auto-tls", "--data-dir", filepath.Join(file, "data")}
 		}, 4, "--data-dir"},
+		{"data directory of a running member", func(t *testing.T, c *servertest.Cluster) []string {
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "m1", "--data-dir", c.DataDir(0)}
+		}, 4, "another process has had the data directory open"},
+		{"data directory of a v2 proxy", func(t *testing.T, _ *servertest.Cluster) []string {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "proxy"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free, "--data-dir", dir}
+		}, 5, "v2 proxy"},
+		{"database without its write-ahead log", func(t *testing.T, c *servertest.Cluster) []string {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.CopyFS(dir, os.DirFS(c.DataDir(0))); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "m1", "--data-dir", dir, "--wal-dir", filepath.Join(t.TempDir(), "elsewhere")}
+		}, 2, "--wal-dir"},
+		{"key of another certificate", func(t *testing.T, _ *servertest.Cluster) []string {
+			certs := servertest.NewCerts(t)
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", "https://127.0.0.1:0", "--advertise-client-urls", "https://127.0.0.1:0",
+				"--cert-file", certs.Server.Cert, "--key-file", certs.Client.Key)
+		}, 2, "belong together"},
+		{"certificate that is not there", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", "https://127.0.0.1:0", "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--peer-cert-file", "/nowhere/peer.crt", "--peer-key-file", "/nowhere/peer.key")
+		}, 2, "check the path"},
+		{"bad URL", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-client-urls", "127.0.0.1:2379")
+		}, 2, "scheme://IP:port"},
+		{"no advertised URL", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--listen-client-urls", free)
+		}, 2, "set --advertise-client-urls"},
+		{"bad duration", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--grpc-keepalive-interval", "5")
+		}, 2, "a duration has a unit"},
+		{"a size with a unit", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--quota-backend-bytes", "8GiB")
+		}, 2, "sizes are in bytes"},
+		{"unknown flag", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "--quota", "1") }, 2, "--help lists them"},
+		{"token key that is not there", func(t *testing.T, _ *servertest.Cluster) []string {
+			return own(t, "--auth-token", "jwt,sign-method=RS256,pub-key=/nowhere/jwt.pub")
+		}, 2, "no such file"},
 		{"damaged write-ahead log", func(t *testing.T, c *servertest.Cluster) []string {
 			dir := filepath.Join(t.TempDir(), "data")
 			if err := os.CopyFS(dir, os.DirFS(c.DataDir(0))); err != nil {
@@ -146,6 +190,7 @@ func TestBadStart(t *testing.T) {
 	}
 	for _, tc := range badStarts() {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			code, says, all := serve(t, tc.args(t, c)...)
 			if code != tc.code {
 				t.Errorf("exit code %d, want %d", code, tc.code)
