@@ -1,0 +1,171 @@
+package ops
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// What each change does to the quorum, and whether it is refused.
+func TestQuorumOfChanges(t *testing.T) {
+	t.Parallel()
+	c := &membership{sink: progress.Discard, op: "member test"}
+	for _, tc := range []struct {
+		now, after balance
+		cause      string
+	}{
+		{balance{1, 1}, balance{1, 1}.plus(false), "quorum"}, // C76: one voter more that does not run
+		{balance{1, 1}, balance{1, 1}.plus(true), ""},
+		{balance{3, 3}, balance{3, 3}.plus(false), ""},
+		{balance{3, 2}, balance{3, 2}.plus(false), "quorum"},
+		{balance{3, 2}, balance{3, 2}.minus(true), "quorum"}, // one of two that are alive, of three
+		{balance{3, 2}, balance{3, 2}.minus(false), ""},
+		{balance{2, 2}, balance{2, 2}.minus(true), ""},
+		{balance{1, 1}, balance{1, 1}.minus(true), "last_voter"},
+		{balance{5, 3}, balance{5, 3}.minus(true), "quorum"},
+		{balance{5, 4}, balance{5, 4}.minus(true), ""},
+		{balance{4, 3}, balance{4, 3}.plus(false), ""},
+	} {
+		err := c.keepsQuorum("m", "it", tc.after, "")
+		if fault.CauseOf(err) != tc.cause {
+			t.Errorf("%+v → %+v: %v, want cause %q", tc.now, tc.after, err, tc.cause)
+		}
+	}
+	for _, tc := range []struct{ voters, alive, quorum, tolerated int }{{1, 1, 1, 0}, {2, 2, 2, 0}, {3, 3, 2, 1}, {4, 4, 3, 1}, {5, 4, 3, 1}, {3, 1, 2, 0}} {
+		b := balance{tc.voters, tc.alive}
+		if b.quorum() != tc.quorum || b.tolerated() != tc.tolerated || (b.parity() != "") != (tc.voters%2 == 0) {
+			t.Errorf("%+v: quorum %d, tolerated %d, parity %q", b, b.quorum(), b.tolerated(), b.parity())
+		}
+	}
+}
+
+// The start line names every member once, those that never started as well.
+func TestStartOf(t *testing.T) {
+	t.Parallel()
+	v := fakeView(1, fakeMember{name: "a"}, fakeMember{name: "b"}, fakeMember{down: true})
+	for i := range v.Members {
+		v.Members[i].PeerURLs = []string{"https://10.0.0." + string(rune('1'+i)) + ":2380"}
+	}
+	v.Members[2].ClientURLs = nil
+	for _, tc := range []struct {
+		name, url string
+		gone      uint64
+		want      string
+	}{
+		{"d", "https://10.0.0.9:2380", 0, "a=https://10.0.0.1:2380,b=https://10.0.0.2:2380,member-3=https://10.0.0.3:2380,d=https://10.0.0.9:2380"},
+		{"b", "https://10.0.0.2:2380", 2, "a=https://10.0.0.1:2380,member-3=https://10.0.0.3:2380,b=https://10.0.0.2:2380"},
+		{"b", "https://10.0.0.9:2380", 0, "a=https://10.0.0.1:2380,b-2=https://10.0.0.2:2380,member-3=https://10.0.0.3:2380,b=https://10.0.0.9:2380"},
+	} {
+		s := StartOf(v, tc.name, []string{tc.url}, nil, tc.gone)
+		if s.InitialCluster != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, s.InitialCluster, tc.want)
+		}
+		if !strings.Contains(s.Kvd, "--quota-backend-bytes=67108864") || !s.ClientURLsGuessed {
+			t.Errorf("%s: %s", tc.name, s.Kvd)
+		}
+	}
+	if got := listenURLs([]string{"https://etcd-1.example:2380", "http://10.0.0.1:2379", "http://[::1]:2379"}); strings.Join(got, " ") !=
+		"https://0.0.0.0:2380 http://10.0.0.1:2379 http://[::1]:2379" {
+		t.Error(got)
+	}
+}
+
+// Without a quorum the ways out name the missing, the newest that can be seen, and
+// those that can't be asked.
+func TestWaysOut(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		members []fakeMember
+		want    []string
+	}{
+		{[]fakeMember{{name: "a", lag: 7}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back one of the voters", "is a (1)'s", "b (2), c (3) can't be asked", "--force-new-cluster"}},
+		{[]fakeMember{{name: "a", lag: 7}, {name: "b", lag: 1}, {name: "c", down: true}, {name: "d", down: true}, {name: "e", down: true}}, []string{"is b (2)'s"}},
+		{[]fakeMember{{name: "a", down: true}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back 2 of the voters"}},
+	} {
+		got := WaysOut(fakeView(0, tc.members...))
+		for _, w := range tc.want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%+v: no %q in %s", tc.members, w, got)
+			}
+		}
+	}
+}
+
+// C76 (b), C77: what the members' own lists and an odd make-up are called.
+func TestMemberFindings(t *testing.T) {
+	t.Parallel()
+	v := fakeView(1, fakeMember{name: "a"}, fakeMember{name: "b"}, fakeMember{name: "c", learner: true, lag: fakeHead / 2}, fakeMember{name: "zombie", down: true})
+	v.Members[3].Name, v.Members[3].ClientURLs = "", nil
+	own := func(i int, ids ...uint64) ownList {
+		l := ownList{of: v.Members[i]}
+		for _, id := range ids {
+			l.members = append(l.members, v.Members[id-1])
+		}
+		return l
+	}
+	l := listOf(v, []ownList{own(0, 1, 2, 3), own(1, 1, 2, 3, 4)})
+	if l.Voters != 3 || l.VotersAlive != 2 || l.Learners != 1 || l.Quorum != 2 || l.FailuresTolerated != 0 {
+		t.Errorf("%+v", l)
+	}
+	var causes []string
+	for _, f := range l.Findings {
+		causes = append(causes, f.Cause)
+	}
+	if got := strings.Join(causes, " "); got != "lists_differ learner unstarted_voter" {
+		t.Errorf("findings %s", got)
+	}
+	if r := *l.Members[2].CaughtUp; r != 0.5 {
+		t.Errorf("caught up %g", r)
+	}
+	if got := listsDiffer([]ownList{own(0, 1, 2), own(1, 1, 2)}); len(got) != 0 {
+		t.Errorf("equal lists: %v", got)
+	}
+}
+
+// The record of a replacement is whole or not there, and believed only as long as
+// it can be true.
+func TestReplaceJournal(t *testing.T) {
+	t.Parallel()
+	j := journalOf(t.TempDir()+"/new", 0xabc)
+	if r, err := j.load(); r != nil || err != nil {
+		t.Fatal(r, err)
+	}
+	rec := &replaceRecord{ClusterID: "abc", BegunAt: time.Now(), OldID: "2", OldName: "b", NewName: "b", PeerURLs: []string{"http://10.0.0.2:2380"}}
+	if err := j.save(rec); err != nil {
+		t.Fatal(err)
+	}
+	got, err := j.load()
+	if err != nil || !got.same(rec) || !got.names("b") || !got.names("2") || got.names("a") {
+		t.Fatal(got, err)
+	}
+	v := fakeView(1, fakeMember{name: "a"}, fakeMember{name: "b"})
+	v.Members[1].ID, v.Members[1].PeerURLs = 9, rec.PeerURLs
+	for _, tc := range []struct {
+		who   string
+		alive bool
+		over  bool
+	}{{"b", true, false}, {"b", false, true}, {"a", true, true}} {
+		w := v
+		w.Members = append([]cluster.Member{}, v.Members...)
+		if !tc.alive {
+			w.Members[1].Status = nil
+		}
+		r := &replacement{o: ReplaceOptions{Member: tc.who}}
+		if r.over(rec, w) != tc.over {
+			t.Errorf("%+v: over is not %v", tc, tc.over)
+		}
+	}
+	if err := os.WriteFile(j.path, []byte(`{"old_id":"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = j.load()
+	errorsIs(t, err, fault.Refused, "state_dir")
+	if err := j.drop(); err != nil {
+		t.Fatal(err)
+	}
+}
