@@ -17,7 +17,8 @@ import (
 // newDrillCmd groups the drills.
 func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
-		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash))
+		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
+		newDrillStaleReadCmd(app, runDrillStaleRead))
 }
 
 // drillOptions are the flags of kvd drill nospace.

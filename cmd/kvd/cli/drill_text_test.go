@@ -44,6 +44,8 @@ func storyOf(t *testing.T, raw []byte) string {
 		return told(t, raw, tellNospace)
 	case strings.HasPrefix(head.Drill, "crash"):
 		return told(t, raw, tellCrash)
+	case strings.HasPrefix(head.Drill, "stale-read"):
+		return told(t, raw, tellStale)
 	}
 	t.Fatalf("a story of %q", head.Drill)
 	return ""
@@ -156,6 +158,29 @@ func TestCrashStoryTells(t *testing.T) {
 			for _, n := range []any{f.ConsistentIndex, f.LastIndex, f.Commit, f.AckedInLog, r.Starts[i].Applied, r.Killed[i].Fsyncs, r.Killed[i].Commits} {
 				want = append(want, fmt.Sprint(n))
 			}
+		}
+		for _, text := range want {
+			if !strings.Contains(story, text) {
+				t.Errorf("%s: %q is not told", path, text)
+			}
+		}
+	}
+}
+
+// What matters of stale reads is in their story.
+func TestStaleStoryTells(t *testing.T) {
+	for path, raw := range recordedDrills(t, "stale-read") {
+		var r drill.StaleReport
+		if err := json.Unmarshal(raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		story := storyOf(t, raw)
+		want := []string{string(r.Outcome), seconds(r.AgeSeconds), seconds(r.CaughtUpSeconds), fmt.Sprint(r.CutRevision), fmt.Sprint(r.HeadRevision - 1)}
+		for _, x := range r.Refused {
+			want = append(want, x.Error, x.Asked)
+		}
+		for _, k := range slices.Concat(r.Before.Reads, r.During.Reads, r.After.Reads) {
+			want = append(want, fmt.Sprint(k.Old), fmt.Sprint(k.Fresh), fmt.Sprint(k.Behind))
 		}
 		for _, text := range want {
 			if !strings.Contains(story, text) {

@@ -24,12 +24,13 @@ type Outcome string
 
 // The outcomes. Only proved is a success.
 const (
-	Proved      Outcome = "proved"   // it was full, it was remedied, and writes through every member say so
-	NotFull     Outcome = "not_full" // NOSPACE was not reached, or a write passed in spite of it
-	NotRemedied Outcome = "not_remedied"
-	NotProved   Outcome = "not_proved"
-	Interrupted Outcome = "interrupted"
-	Failed      Outcome = "failed" // something else broke, so that nothing can be said
+	Proved        Outcome = "proved"         // it was full, it was remedied, and writes through every member say so
+	NotFull       Outcome = "not_full"       // NOSPACE was not reached, or a write passed in spite of it
+	NotReproduced Outcome = "not_reproduced" // what the drill is about did not come about
+	NotRemedied   Outcome = "not_remedied"
+	NotProved     Outcome = "not_proved"
+	Interrupted   Outcome = "interrupted"
+	Failed        Outcome = "failed" // something else broke, so that nothing can be said
 )
 
 // Ending is how a drill ended; every report has it.

@@ -34,6 +34,7 @@ type setting struct {
 	command local.Command
 	quota   int64
 	args    []string // further flags for every member
+	cut     bool     // a member is to be cut off from the others
 }
 
 // newStage starts the cluster in a new folder. On failure nothing is left.
@@ -45,7 +46,7 @@ func newStage(ctx context.Context, o setting, sink progress.Sink) (*stage, error
 			Hint: "name a folder with --dir in which this user may write"}
 	}
 	lc, err := local.Start(ctx, local.Options{
-		Members: o.members, Command: o.command, Dir: root, QuotaBytes: o.quota, Args: o.args, StopGrace: stopGrace, Detach: o.keep,
+		Members: o.members, Command: o.command, Dir: root, QuotaBytes: o.quota, Args: o.args, StopGrace: stopGrace, Detach: o.keep, Cuttable: o.cut,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(root))

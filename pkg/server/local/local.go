@@ -48,6 +48,7 @@ type Options struct {
 	ReadyTimeout time.Duration // how long a start may take; default 60 s
 	StopGrace    time.Duration // from SIGTERM to SIGKILL; default 20 s
 	Detach       bool          // the members outlive this process
+	Cuttable     bool          // see Cut; the members then reach each other through this process, and only while it lives
 }
 
 // DefaultReadyTimeout and DefaultStopGrace are used where Options leaves them 0.
@@ -92,6 +93,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, errors.Join(err, err2)
 		}
 	}
+	c.closeGates()
 	if c.ownRoot {
 		err = errors.Join(err, os.RemoveAll(c.root))
 	}
@@ -159,6 +161,11 @@ func (c *Cluster) addMembers(n int) error {
 		i := len(c.members)
 		m := &member{cluster: c, index: i, name: fmt.Sprintf("m%d", i+1)}
 		m.dir = filepath.Join(c.root, m.name)
+		if c.opts.Cuttable {
+			if err := m.openGate(); err != nil {
+				return err
+			}
+		}
 		m.setPorts(ports[3*k:3*k+3], c.opts.TLS)
 		if c.opts.MemberArgs != nil {
 			m.extra = c.opts.MemberArgs(i)
@@ -250,6 +257,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 // of ours. For an orderly end call Stop before.
 func (c *Cluster) Close() error {
 	c.killAll()
+	c.closeGates()
 	if c.ownRoot {
 		return os.RemoveAll(c.root)
 	}

@@ -26,6 +26,8 @@ type member struct {
 	index                          int
 	name, dir                      string
 	clientURL, peerURL, metricsURL string
+	peerListenURL                  string // peerURL, unless there is a gate before it
+	gate                           *gate  // of a cuttable cluster
 
 	mu        sync.Mutex
 	extra     []string
@@ -45,6 +47,11 @@ func (m *member) setPorts(ports []int, tls *TLS) {
 	}
 	m.clientURL = fmt.Sprintf("%s://127.0.0.1:%d", client, ports[0])
 	m.peerURL = fmt.Sprintf("%s://127.0.0.1:%d", peer, ports[1])
+	m.peerListenURL = m.peerURL
+	if m.gate != nil {
+		m.gate.aim(fmt.Sprintf("127.0.0.1:%d", ports[1]))
+		m.peerURL = m.gate.url()
+	}
 	m.metricsURL = fmt.Sprintf("http://127.0.0.1:%d", ports[2])
 }
 
@@ -87,7 +94,7 @@ func (m *member) args(state, initialCluster string) []string {
 		"--data-dir="+m.dataDir(),
 		"--listen-client-urls="+m.clientURL,
 		"--advertise-client-urls="+m.clientURL,
-		"--listen-peer-urls="+m.peerURL,
+		"--listen-peer-urls="+m.peerListenURL,
 		"--initial-advertise-peer-urls="+m.peerURL,
 		"--listen-metrics-urls="+m.metricsURL,
 		"--initial-cluster="+initialCluster,
