@@ -162,10 +162,11 @@ func TestMemberReplaceKilledAtEveryEvent(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if !d.killedAndReplaced(t, rounds, at, to) {
+				killed := d.killedAndReplaced(t, rounds, at, to)
+				at = to
+				if !killed {
 					break
 				}
-				at = to
 			}
 			if want := 2 * 6; rounds < want {
 				t.Errorf("%d events, want at least %d", rounds, want)
