@@ -53,8 +53,12 @@ func TestDocumentedCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runbooks, err := filepath.Glob(filepath.Join(repoRoot, "docs", "runbooks", "*.md"))
+	if err != nil || len(runbooks) == 0 {
+		t.Fatal("no runbooks", err)
+	}
 	ran := 0
-	for _, file := range append(files, filepath.Join(repoRoot, "README.md")) {
+	for _, file := range append(append(files, runbooks...), filepath.Join(repoRoot, "README.md")) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

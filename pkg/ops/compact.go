@@ -248,7 +248,7 @@ func (c *compaction) compactBelow(ctx context.Context, quorum *cluster.QuorumCli
 func alreadyCompacted(t target, f compactFacts) plan.Step {
 	r := plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", t.Rev), State: plan.Skipped,
 		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head)}
-	if t.Rev == 0 && t.Why != "" {
+	if t.None {
 		r.Action, r.Reason = "compact", t.Why
 	}
 	return plan.Step{StepResult: r}
@@ -256,7 +256,7 @@ func alreadyCompacted(t target, f compactFacts) plan.Step {
 
 // notes says what the reader of a plan must know before saying yes.
 func notes(t target, f compactFacts) []string {
-	if t.Rev == 0 {
+	if t.None {
 		return []string{fmt.Sprintf("revisions kept now: %d to %d; %s", f.Oldest, f.Head, t.Why)}
 	}
 	out := []string{fmt.Sprintf("revisions kept now: %d to %d; the target %d is %s", f.Oldest, f.Head, t.Rev, t.Why)}
@@ -267,7 +267,7 @@ func notes(t target, f compactFacts) []string {
 		"will get \"required revision has been compacted\"; watches that are open go on", t.Rev))
 	if f.KubeRev > 0 {
 		out = append(out, fmt.Sprintf("this is a Kubernetes cluster: kube-apiserver compacts every 5 minutes by itself "+
-			"(compact_rev_key holds %d); clients that lose their place list again", f.KubeRev))
+			"(compact_rev_key holds %d, last written %d revisions ago); clients that lose their place list again", f.KubeRev, f.Head-f.KubeMod))
 	}
 	return out
 }

@@ -43,6 +43,8 @@ type compactFacts struct {
 type target struct {
 	Rev int64
 	Why string
+
+	None bool // there is none yet, and Why says what for
 }
 
 // choose turns a goal into a revision. Its errors are usage errors: nothing was
@@ -50,21 +52,21 @@ type target struct {
 func (g CompactGoal) choose(f compactFacts) (target, error) {
 	switch {
 	case g.To != 0:
-		return target{g.To, "as told"}, g.check(f)
+		return target{Rev: g.To, Why: "as told"}, g.check(f)
 	case g.Head:
-		return target{f.Head, "the head revision, as told: nothing but the newest values stays readable"}, nil
+		return target{Rev: f.Head, Why: "the head revision, as told: nothing but the newest values stays readable"}, nil
 	case g.Keep > 0:
-		return target{max(f.Head-g.Keep, 0), fmt.Sprintf("head %d less the %d revisions to keep", f.Head, g.Keep)}, nil
+		return target{Rev: max(f.Head-g.Keep, 0), Why: fmt.Sprintf("head %d less the %d revisions to keep", f.Head, g.Keep)}, nil
 	case g.For > 0:
 		return g.chooseByTime(f.Known), nil
 	case f.KubeRev > f.Oldest && f.KubeRev <= f.Head && !f.NoSpace:
-		return target{f.KubeRev, fmt.Sprintf(
+		return target{Rev: f.KubeRev, Why: fmt.Sprintf(
 			"what kube-apiserver's own compactor (compact_rev_key) does next; it leaves %d revisions", f.Head-f.KubeRev)}, nil
 	case f.NoSpace:
-		return target{max(f.Head-minMargin, 0), fmt.Sprintf("head %d less %d revisions, since space is out", f.Head, minMargin)}, nil
+		return target{Rev: max(f.Head-minMargin, 0), Why: fmt.Sprintf("head %d less %d revisions, since space is out", f.Head, minMargin)}, nil
 	default:
 		margin := max(minMargin, int64(f.Rate*marginTime.Seconds()))
-		return target{max(f.Head-margin, 0), fmt.Sprintf(
+		return target{Rev: max(f.Head-margin, 0), Why: fmt.Sprintf(
 			"head %d less %d revisions (at least %d, or %s at the measured %.1f revisions/s)",
 			f.Head, margin, minMargin, marginTime, f.Rate)}, nil
 	}
@@ -74,10 +76,10 @@ func (g CompactGoal) choose(f compactFacts) (target, error) {
 // enough there is no target.
 func (g CompactGoal) chooseByTime(a revclock.Answer) target {
 	if !a.Known {
-		return target{0, fmt.Sprintf("nothing is compacted yet: revisions are known for the last %s only, and %s are to be kept",
+		return target{None: true, Why: fmt.Sprintf("nothing is compacted yet: revisions are known for the last %s only, and %s are to be kept",
 			a.Spans.Round(time.Second), g.For)}
 	}
-	return target{a.Rev, fmt.Sprintf("where the cluster was %s ago, as sampled; %s are to be kept", a.Age.Round(time.Second), g.For)}
+	return target{Rev: a.Rev, Why: fmt.Sprintf("where the cluster was %s ago, as sampled; %s are to be kept", a.Age.Round(time.Second), g.For)}
 }
 
 // check refuses a revision that cannot be meant.

@@ -3,9 +3,13 @@ package daemon_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +76,37 @@ func TestMetricsSayWhatTheReportsSay(t *testing.T) {
 	}
 	if code := p.exit(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+	etcdServes(t, s.Endpoint(0))
+}
+
+// etcdServes holds the names of etcd's own metrics in what is deployed against
+// what a member serves.
+func etcdServes(t *testing.T, endpoint string) {
+	t.Helper()
+	resp, err := http.Get(endpoint + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	served, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alerts.yaml", "dashboard.json"} {
+		raw, err := os.ReadFile(filepath.Join("../../../docs/deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := regexp.MustCompile(`etcd_[a-z_]+`).FindAllString(string(raw), -1)
+		if len(asked) < 4 {
+			t.Errorf("%s: only %d metrics of etcd", name, len(asked))
+		}
+		for _, m := range asked {
+			if !strings.Contains(string(served), "\n"+m) {
+				t.Errorf("%s asks for %s, which etcd does not serve", name, m)
+			}
+		}
 	}
 }
 
