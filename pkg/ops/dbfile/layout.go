@@ -44,6 +44,8 @@ const (
 	maxDepth = 64
 )
 
+func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
 // Header is what a file's meta page says about its pages.
 type Header struct {
 	PageSize  int    // bytes

@@ -143,3 +143,10 @@ func (f *File) settled(read func(*File) error) error {
 	}
 	return err
 }
+
+// Changed reports whether a server has written to the file since it was opened,
+// so that what was read since may be from different moments.
+func (f *File) Changed() bool {
+	h, bad := f.findHeader()
+	return bad != "" || h.TxID != f.header.TxID
+}

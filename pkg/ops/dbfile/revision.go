@@ -75,15 +75,11 @@ type Record struct {
 // which is an error with a *Damage in it. Record.Index counts from the first
 // record that was seen, so that it is the place in the file only with from 0.
 func (f *File) Revisions(ctx context.Context, from int64, fn func(*Record) error) error {
-	b, err := f.Bucket(ctx, BucketKey)
-	if err != nil || b == nil {
-		return err
-	}
 	lower := []byte(nil)
 	if from > 0 {
 		lower = Revision{Main: from}.Bytes()
 	}
-	return f.records(ctx, b, lower, newPageSet(f), fn, f.stopped)
+	return f.keyRecords(ctx, lower, fn, f.stopped)
 }
 
 // records decodes what is in the bucket "key".
