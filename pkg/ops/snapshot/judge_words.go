@@ -1,0 +1,117 @@
+package snapshot
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"kvd/pkg/ops/dbfile"
+)
+
+// lostWords says which revisions cannot be read.
+func (e *examination) lostWords() string {
+	var spans []string
+	more := 0
+	buckets := map[string]bool{}
+	for _, d := range e.damages {
+		if d.Bucket != dbfile.BucketKey {
+			if d.Bucket != "" || d.Class == dbfile.DamageBucket || d.Subtree {
+				buckets[d.Bucket] = true
+			}
+			continue
+		}
+		from, before := lost(d)
+		switch {
+		case len(spans) >= 3:
+			more++
+		case !d.Subtree && from != "":
+			spans = append(spans, "revision "+from)
+		case from == "" && before == "":
+			spans = append(spans, "all revisions")
+		case before == "":
+			spans = append(spans, "revisions from "+from+" on")
+		case from == "":
+			spans = append(spans, "revisions before "+before)
+		default:
+			spans = append(spans, "revisions from "+from+" to before "+before)
+		}
+	}
+	if buckets[""] {
+		return ", and with it whole buckets"
+	}
+	var out string
+	if len(spans) > 0 {
+		out = ", and with it " + strings.Join(spans, ", ")
+		if more > 0 {
+			out += fmt.Sprintf(" and %d more ranges", more)
+		}
+	}
+	for _, b := range []string{dbfile.BucketLease, dbfile.BucketAuth, dbfile.BucketAuthUsers, dbfile.BucketAuthRoles, dbfile.BucketMembers, dbfile.BucketMeta, dbfile.BucketAlarm, dbfile.BucketCluster} {
+		if buckets[b] {
+			out += fmt.Sprintf(", part of bucket %q", b)
+		}
+	}
+	return out
+}
+
+// lost bounds the revisions that a piece of damage in the bucket "key" costs.
+func lost(d *dbfile.Damage) (from, before string) {
+	if r, ok := dbfile.ParseRevision(d.Lower); ok {
+		from = r.String()
+	}
+	if r, ok := dbfile.ParseRevision(d.Upper); ok {
+		before = r.String()
+	}
+	return from, before
+}
+
+// whenDamaged says whether the damage is older than the snapshot.
+func (e *examination) whenDamaged() string {
+	if e.hashes.state == HashMatches {
+		return "; the hash matches, so the member that it was saved from was damaged already"
+	}
+	return ""
+}
+
+func (e *examination) contradiction() string {
+	if e.inconsistent == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s, the first: %s", count(e.inconsistent, "record contradicts itself", "records contradict themselves"), e.firstInconsistent)
+}
+
+func (e *examination) rawWords() string {
+	s := "pages and records are what they should be, but there is no hash to prove the values: "
+	if e.size == e.data {
+		return s + "a raw copy, or a snapshot that lost its last 32 bytes"
+	}
+	return s + "a server's own file, or a raw copy of one"
+}
+
+func restoreOther() string { return "use another snapshot, or one of another member" }
+
+// partialName recognises the names that tools give to a download that has not
+// ended: etcdctl's and kvd's own .part, and those of browsers and others.
+func partialName(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".part", ".partial", ".crdownload", ".download", ".tmp":
+		return true
+	}
+	return false
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func isAre(n int64) string {
+	if n == 1 {
+		return "it is"
+	}
+	return "they are"
+}
+
+func firstFew(names []string) []string { return names[:min(len(names), 5)] }

@@ -1,0 +1,103 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// Inspect says what is in a snapshot or backend file. Of a damaged one the Status
+// is what could be read, beside a fault.Damage error. It reads the whole file,
+// and holds the lock that keeps a server from starting on it meanwhile.
+//
+// Errors without a Status are those of dbfile.Open.
+func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*Status, error) {
+	o.Op = "snapshot status"
+	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
+	if err != nil {
+		return nil, reword(err, o.Op)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	e, err := examine(ctx, f, o, sink)
+	if err != nil {
+		return nil, err
+	}
+	j := e.judge()
+	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	switch {
+	case j.verdict == Restorable || j.verdict == Unproven:
+		return &e.status, nil
+	case e.live && e.changed:
+		return &e.status, &fault.Error{Kind: fault.Inconclusive, Cause: string(j.class), Op: o.Op, Subject: path, Msg: j.summary, Hint: j.hint}
+	}
+	return &e.status, &fault.Error{
+		Kind: fault.Damage, Cause: string(j.class), Op: o.Op, Subject: path, Msg: j.summary,
+		Hint: "`kvd snapshot verify` names each piece of damage, and what is lost with it",
+	}
+}
+
+// Verify judges whether a restore would take a file. The judgement is the result,
+// not an error: an error means that it could not be made. A path that holds
+// something else than a backend file is judged too.
+func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*Verification, error) {
+	o.Op = "snapshot verify"
+	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
+	if err != nil {
+		return judgeUnopened(path, o.Op, err)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	e, err := examine(ctx, f, o, sink)
+	if err != nil {
+		return nil, err
+	}
+	j := e.judge()
+	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	v := &Verification{
+		File: path, SizeBytes: e.size, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
+		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size), ExtraBytes: e.hashes.extraBytes,
+		DamagesFound: e.damaged, Findings: e.findings(), Content: &e.status,
+	}
+	return v, nil
+}
+
+// judgeUnopened judges what could not even be opened as a backend file.
+func judgeUnopened(path, op string, err error) (*Verification, error) {
+	kind := dbfile.Kind(fault.CauseOf(err))
+	damage := fault.KindOf(err) == fault.Damage
+	if !damage && kind != dbfile.KindDirectory {
+		return nil, reword(err, op)
+	}
+	v := &Verification{File: path, Verdict: NotRestorable, Class: ClassNotASnapshot, Summary: fault.Why(err), Hint: fault.HintOf(err)}
+	if info, serr := os.Stat(path); serr == nil && kind != dbfile.KindDirectory {
+		v.SizeBytes = info.Size()
+	}
+	finding := Finding{Severity: SeverityError, Class: string(kind), Message: v.Summary}
+	switch {
+	case kind == dbfile.KindDirectory:
+		v.Summary = "a directory, not a snapshot"
+	case kind == dbfile.DamageNoMeta:
+		v.Class = ClassBadPages
+		v.Hint = restoreOther()
+	case kind == dbfile.KindShort || partialName(path):
+		v.Class = ClassPartialDownload
+	}
+	if d, ok := dbfile.AsDamage(err); ok {
+		v.Summary, finding.Page, finding.Offset = d.Msg, &d.Page, &d.Offset
+	}
+	v.Findings, v.DamagesFound = []Finding{finding}, 1
+	return v, nil
+}
+
+// reword says which command an error of dbfile stopped.
+func reword(err error, op string) error {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return e.On(op, e.Subject)
+}
