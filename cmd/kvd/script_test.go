@@ -36,6 +36,7 @@ func TestScripts(t *testing.T) {
 			"fill":     cmdFill,
 			"json":     cmdJSON,
 			"exitcode": cmdExitCode,
+			"registry": cmdRegistry,
 		},
 	})
 }
