@@ -40,6 +40,9 @@ func withoutCluster() map[string]string {
 		"serve":       "is a server itself",
 		"config view": "reads settings only",
 		"version":     "tells its own version",
+
+		"snapshot status": "reads a file",
+		"snapshot verify": "reads a file",
 	}
 }
 
