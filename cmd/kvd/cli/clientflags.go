@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,6 +21,7 @@ import (
 type clientFlags struct {
 	clusterName string
 	fs          *pflag.FlagSet // tells which flags were given
+	except      []string       // flags that mean something else in this command line
 }
 
 // addFlags adds the flags. They are read through the flag set, so that a flag
@@ -54,6 +56,9 @@ func (f clientFlags) given() map[string]string {
 		return out
 	}
 	f.fs.Visit(func(fl *pflag.Flag) {
+		if slices.Contains(f.except, fl.Name) {
+			return
+		}
 		if s, ok := fl.Value.(pflag.SliceValue); ok {
 			out[fl.Name] = strings.Join(s.GetSlice(), ",")
 			return

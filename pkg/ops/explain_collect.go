@@ -1,0 +1,302 @@
+package ops
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+)
+
+// WriteOptions says which write to explain, and for whom.
+type WriteOptions struct {
+	WriteRequest
+	Member      string   // name, ID or endpoint; empty: every voter is judged
+	AsUser      string   // explain for this user; empty: for whoever the client is
+	Token       string   // explain for whoever has this token
+	Quota       int64    // bytes, for members that do not tell theirs; 0: not known
+	MetricsURLs []string // NAME=URL, for members that serve /metrics elsewhere than their client URL
+}
+
+// ExplainWrite finds out what would become of a put, and writes nothing.
+//
+// What is sent: a status and a /metrics to each member; two serializable reads
+// of the key, by count only, one without any identity, which tells whether
+// authentication is on, and one as the writer. Users and roles can be read by a
+// proposal only (etcd has no other way), so they are asked for last, and only
+// where nothing before them stops the write.
+func ExplainWrite(ctx context.Context, client *cluster.Client, o WriteOptions) (WriteReport, error) {
+	c := &writeCollector{client: client, o: o, http: client.HTTPClient()}
+	defer c.http.CloseIdleConnections()
+	r := WriteReport{At: time.Now(), Source: client.Config().Source, Key: o.Key, Value: o.Value,
+		Cost: o.quotaCost(), Message: o.messageBytes(), Notes: []string{}, Steps: []WriteStep{}, Members: []WriteVerdict{}}
+	if err := c.look(ctx); err != nil {
+		return r, err
+	}
+	if c.view.ID != 0 {
+		r.ClusterID = cluster.FormatID(c.view.ID)
+	}
+	if err := c.choose(); err != nil {
+		return r, err
+	}
+	if err := c.identify(ctx); err != nil {
+		return r, err
+	}
+	if o.Lease != 0 {
+		c.lease(ctx)
+	}
+	c.rights(ctx)
+	c.conclude(&r)
+	return r, nil
+}
+
+// writeCollector gathers WriteFacts.
+type writeCollector struct {
+	client *cluster.Client
+	o      WriteOptions
+	http   *http.Client
+	view   cluster.View
+	f      WriteFacts
+	judged []int // which of f.Members the write would go to
+	sent   []SentRequest
+}
+
+func (c *writeCollector) count(what string, n int, raft bool) {
+	if n > 0 {
+		c.sent = append(c.sent, SentRequest{What: what, Count: n, Raft: raft})
+	}
+}
+
+// look asks for status and metrics. Since 3.7 a member tells its status only to
+// somebody it knows; its metrics it tells to everybody.
+func (c *writeCollector) look(ctx context.Context) error {
+	urls, err := metrics.ParseOverrides(c.o.MetricsURLs)
+	if err != nil {
+		return err
+	}
+	c.f.Now, c.f.Write = time.Now(), c.o.WriteRequest
+	if c.client.Config().User != "" {
+		c.count("Authenticate (kvd's own login)", 1, true)
+	}
+	c.view, err = c.client.View(ctx)
+	viewErr := err
+	if err != nil { // nobody told us anything, for want of a user or of the quorum that logging in takes; the metrics may
+		for _, ep := range c.client.Config().Endpoints {
+			c.f.Members = append(c.f.Members, WriteMember{Endpoint: ep, Err: err})
+		}
+	}
+	if c.o.Quota != 0 {
+		c.view = c.view.AssumeQuota(c.o.Quota)
+	}
+	for _, m := range c.view.Members {
+		c.f.Members = append(c.f.Members, c.memberOf(m))
+	}
+	c.f.Voters, c.f.Alarms, c.f.AlarmsKnown = len(c.view.Voters()), c.view.Alarms, len(c.view.Answered()) > 0
+	for _, m := range c.view.Voters() {
+		if m.Alive() {
+			c.f.Alive++
+		}
+	}
+	if err := checkOverrides(urls, c.view); err != nil && len(c.view.Members) > 0 {
+		return err
+	}
+	c.count("Status, and list of members", len(c.f.Members), false)
+	var wg sync.WaitGroup
+	for i := range c.f.Members {
+		m := &c.f.Members[i]
+		if m.Endpoint == "" {
+			continue
+		}
+		wg.Go(func() {
+			if s, err := metrics.Fetch(ctx, c.http, urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)); err == nil {
+				m.readMetrics(s)
+			}
+		})
+	}
+	wg.Wait()
+	c.count("GET /metrics", len(c.f.Members), false)
+	if viewErr != nil && !slices.ContainsFunc(c.f.Members, func(m WriteMember) bool { return m.Source != "" }) {
+		return viewErr
+	}
+	return ctx.Err()
+}
+
+func (c *writeCollector) memberOf(m cluster.Member) WriteMember {
+	out := WriteMember{ID: m.ID, Name: m.Name, Endpoint: m.Endpoint, Learner: m.Learner, Leads: m.ID == c.view.Leader, Err: m.Err}
+	s := m.Status
+	if s == nil {
+		return out
+	}
+	out.Source, out.Version = "status", s.Version
+	out.DBSize, out.Committed, out.Applied, out.HasLeader = &s.DBSize, &s.RaftIndex, &s.AppliedIndex, new(s.Leader != 0)
+	if q := s.EffectiveQuota(); q != cluster.QuotaUnknown {
+		out.Quota = &q
+	}
+	return out
+}
+
+// readMetrics fills in what the status did not tell. Of a member that has told
+// its status only the revision of users and roles comes from here: the counters
+// of applied entries move once per batch, the status is exact.
+func (m *WriteMember) readMetrics(s *metrics.Sample) {
+	if v, ok := s.Value("etcd_debugging_auth_revision", nil); ok {
+		m.AuthRevision = new(uint64(v))
+	}
+	if v, ok := s.Value(metrics.DefragInflight, nil); ok {
+		m.Defrags = v > 0
+	}
+	if v, ok := s.Value(metrics.QuotaBytes, nil); ok && m.Quota == nil {
+		m.Quota = new(int64(v))
+		if v < 0 {
+			m.Quota = new(cluster.QuotaDisabled)
+		}
+	}
+	if m.Source != "" {
+		return
+	}
+	size, ok := s.Value(metrics.DBSize, nil)
+	if !ok {
+		return
+	}
+	m.Source, m.DBSize = "metrics", new(int64(size))
+	if v, ok := s.Value("etcd_server_proposals_committed_total", nil); ok {
+		m.Committed = new(uint64(v))
+	}
+	if v, ok := s.Value("etcd_server_proposals_applied_total", nil); ok {
+		m.Applied = new(uint64(v))
+	}
+	if v, ok := s.Value("etcd_server_has_leader", nil); ok {
+		m.HasLeader = new(v > 0)
+	}
+	if v, ok := s.Value(metrics.IsLeader, nil); ok {
+		m.Leads = v > 0
+	}
+	if v, ok := s.Value("etcd_server_is_learner", nil); ok && v > 0 {
+		m.Learner = true
+	}
+	for id := range s.ByLabel("etcd_server_id", "server_id") {
+		if n, err := strconv.ParseUint(id, 16, 64); err == nil && m.ID == 0 {
+			m.ID = n
+		}
+	}
+}
+
+// choose says at which members to judge: the one asked for, or every voter.
+func (c *writeCollector) choose() error {
+	for i, m := range c.f.Members {
+		if c.o.Member == "" && !m.Learner {
+			c.judged = append(c.judged, i)
+		}
+	}
+	if c.o.Member == "" {
+		return nil
+	}
+	if len(c.view.Members) > 0 {
+		want, err := c.view.FindMember(c.o.Member)
+		if err != nil {
+			return err
+		}
+		for i, m := range c.f.Members {
+			if m.ID == want.ID {
+				c.judged = []int{i}
+			}
+		}
+		return nil
+	}
+	for i, m := range c.f.Members {
+		if m.Endpoint == c.o.Member || cluster.FormatID(m.ID) == c.o.Member {
+			c.judged = append(c.judged, i)
+		}
+	}
+	if len(c.judged) == 0 {
+		return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "explain write", Subject: c.o.Member,
+			Msg: "without a user the members' names can't be read", Hint: "give the member's endpoint or ID"}
+	}
+	return nil
+}
+
+// lease asks whether the lease exists, and for its keys where it matters who may
+// write them.
+func (c *writeCollector) lease(ctx context.Context) {
+	on := c.f.Who.AuthOn
+	withKeys := on == nil || *on
+	mc, err := leaseMember(c.client, c.view)
+	if err == nil && c.view.Leader == 0 {
+		err = errNoLeaderForTTL()
+	}
+	if err != nil {
+		c.f.LeaseWhy = err.Error()
+		return
+	}
+	c.count("LeaseTimeToLive", 1, false)
+	timeout := c.client.Config().CommandTimeout
+	one, err := timeToLive(ctx, mc, clientv3.LeaseID(c.o.Lease), withKeys, timeout)
+	if withKeys && fault.KindOf(err) == fault.Denied {
+		c.f.LeaseWhy = err.Error()
+		one, err = timeToLive(ctx, mc, clientv3.LeaseID(c.o.Lease), false, timeout)
+	}
+	switch {
+	case fault.CauseOf(err) == cluster.CauseLeaseNotFound:
+		c.f.LeaseExists, c.f.LeaseKeys = new(false), []string{}
+	case err != nil:
+		c.f.LeaseWhy = err.Error()
+	default:
+		c.f.LeaseExists = new(true)
+		if one.Count != nil {
+			c.f.LeaseKeys = append([]string{}, one.Keys...)
+		}
+	}
+}
+
+// conclude judges each member, and shows the one where it goes worst; the leader
+// of equally bad ones.
+func (c *writeCollector) conclude(r *WriteReport) {
+	rank := map[string]int{WriteRefused: 3, WriteUnknown: 2, WriteAccepted: 1, WriteUnreachable: 0}
+	best := -1
+	for n, i := range c.judged {
+		m := c.f.Members[i]
+		v := JudgeWrite(c.f, m)
+		r.Members = append(r.Members, v)
+		switch {
+		case best < 0, rank[v.Verdict] > rank[r.Members[best].Verdict],
+			rank[v.Verdict] == rank[r.Members[best].Verdict] && m.Leads:
+			best = n
+		}
+	}
+	r.User, r.Sent = c.f.Who.Name, c.sent
+	if best < 0 {
+		r.Verdict = WriteUnreachable
+		return
+	}
+	shown := r.Members[best]
+	r.Verdict, r.StopsAt, r.Error, r.Member = shown.Verdict, shown.StopsAt, shown.Error, c.f.Members[c.judged[best]].label()
+	if shown.steps != nil {
+		r.Steps = shown.steps
+	}
+	r.Notes = append(r.Notes, writeNotes(c.f, c.judged)...)
+}
+
+// writeNotes says what the steps rest on that could be otherwise.
+func writeNotes(f WriteFacts, judged []int) []string {
+	out := []string{}
+	for _, i := range judged {
+		m := f.Members[i]
+		if m.Version != "" && m.Version != explainedVersion {
+			out = append(out, m.label()+" runs etcd "+m.Version+"; the checks are those of "+explainedVersion)
+		}
+		if m.Source == "metrics" {
+			out = append(out, m.label()+" did not tell its status ("+fault.Why(m.Err)+"); its numbers are from its metrics, whose applied index moves once per batch")
+		}
+	}
+	return out
+}
+
+// explainedVersion is the version of etcd whose source JudgeWrite follows.
+const explainedVersion = "3.7.3"
