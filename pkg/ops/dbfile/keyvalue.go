@@ -48,7 +48,7 @@ func ParseKeyValue(b []byte) (KeyValue, error) {
 func eachField(b []byte, fn func(num protowire.Number, bytes []byte, n uint64, typ protowire.Type)) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		if n < 0 || num > protowire.MaxValidNumber {
 			return errWire
 		}
 		b = b[n:]
