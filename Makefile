@@ -16,7 +16,7 @@ BUILDVCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 export KVD_TEST_BINARY := $(CURDIR)/bin/kvd
 
 .DEFAULT_GOAL := help
-.PHONY: help build install demo test test-long lint fuzz bench docs compatibility check clean
+.PHONY: alerts help build install demo test test-long lint fuzz bench docs compatibility check clean
 
 help: ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -39,6 +39,9 @@ test-long: build ## run all tests, also the slow ones
 
 lint: ## formatting, go vet, import rules and their canaries
 	scripts/lint/run
+
+alerts: ## unit-test the alert rules with promtool (its first build takes minutes)
+	scripts/promtool/run
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)

@@ -126,6 +126,10 @@ func runDefrag(ctx context.Context, app *App, o defragOptions) error {
 		})
 	}
 	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
-		return ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
+		p, err := ops.PlanDefrag(ctx, client, view, o.DefragOptions, app.Progress())
+		if err == nil {
+			besideSchedule(client, view, p)
+		}
+		return p, err
 	})
 }

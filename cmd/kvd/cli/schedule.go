@@ -189,3 +189,28 @@ func (a *App) dryRunScheduled(ctx context.Context, client *cluster.Client, sched
 		return drawReport(w, shown.Plan)
 	}))
 }
+
+// besideSchedule keeps a command that runs once from running beside a schedule's
+// run of the same: each has one member at a time, and together they would have
+// two. In an emergency it only warns.
+func besideSchedule(client *cluster.Client, view cluster.View, p *plan.Plan) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.State == plan.Skipped {
+			continue
+		}
+		inner := s.Guard
+		s.Guard = func(ctx context.Context) error {
+			h, going := lead.Running(ctx, client, p.Op)
+			if going && !view.HasAlarm(cluster.AlarmNoSpace) {
+				return &fault.Error{Kind: fault.Refused, Cause: lead.CauseOther, Op: p.Op, Subject: s.Subject, Msg: h.String(),
+					Hint: "it runs on a schedule; wait until it is done, or stop it"}
+			}
+			if inner == nil {
+				return nil
+			}
+			return inner(ctx)
+		}
+		return // the first that is run; from then on the gate for what is in flight looks
+	}
+}

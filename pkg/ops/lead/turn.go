@@ -132,3 +132,16 @@ func (e *Elector) Leads() bool {
 	t, _ := e.state()
 	return t != nil && t.won.Load() && t.alive()
 }
+
+// Running tells whose run of an operation is going now, for a command that runs
+// once. Where the election can't be read nobody's is.
+//
+// Under NOSPACE the answer may be old: the end of a run can't be written then.
+func Running(ctx context.Context, client *cluster.Client, op string) (Holder, bool) {
+	kv, err := first(ctx, client, Prefix+op)
+	if err != nil || kv == nil {
+		return Holder{}, false
+	}
+	h := parseHolder(kv)
+	return h, h.RunAt != nil
+}
