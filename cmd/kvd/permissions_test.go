@@ -43,8 +43,9 @@ type need struct {
 	dry     string // enough for --dry-run
 	before  func(p *permissions, t *testing.T)
 	during  func(p *permissions, t *testing.T)
-	partly  bool // what it may do without comes first: it ends with 6
-	long    bool // takes three members, or its time
+	finds   string // the verdict on whoever asks, may he or not: the command ends with 3
+	partly  bool   // what it may do without comes first: it ends with 6
+	long    bool   // takes three members, or its time
 }
 
 func (n need) name() string {
@@ -65,6 +66,7 @@ func neededRoles() []need {
 		{command: "lease list", works: registry, denied: anyone},
 		{command: "lease list", shown: "lease list --keys", args: "--keys", works: reader, denied: registry},
 		{command: "lease show", args: "LEASE", works: registry, denied: anyone},
+		{command: "explain write", args: "/registry/a --size 100", works: anyone, denied: nobody, finds: "write_refused_at_permission"},
 		{command: "member list", works: anyone, denied: nobody},
 		{command: "compact", args: "--keep-revisions 3 --yes", works: root, denied: writer, dry: reader},
 		{command: "defrag", args: "--min-gain 0 --settle 0s --yes", works: root, denied: writer, dry: anyone},
@@ -104,6 +106,10 @@ func tryPermissions(t *testing.T, members int, which func(need) bool) {
 		if n.partly {
 			exit = 6
 		}
+		works := 0
+		if n.finds != "" {
+			exit, cause, works = 3, n.finds, 3
+		}
 		p.as(n.denied, exit, cause).run(t, p.line(t, n))
 		if n.dry != "" {
 			p.as(n.dry, 0, "").run(t, append(p.line(t, n), "--dry-run"))
@@ -115,7 +121,7 @@ func tryPermissions(t *testing.T, members int, which func(need) bool) {
 				n.during(p, t)
 			}
 		}()
-		p.as(n.works, 0, "").run(t, p.line(t, n))
+		p.as(n.works, works, n.finds).run(t, p.line(t, n))
 		<-done
 	}
 }

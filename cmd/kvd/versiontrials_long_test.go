@@ -16,6 +16,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvd/pkg/ops"
 	"kvd/pkg/server/servertest"
 )
 
@@ -58,6 +59,7 @@ func versionTrials() []trial {
 		{command: "lease list", look: true, before: grant},
 		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
 		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
+		{command: "explain write", args: []string{"/registry/explained", "--size=1KiB"}, look: true, after: nothingStops},
 		{command: "compact", args: []string{"--keep-revisions=5", "--yes"}, after: compacted},
 		{command: "defrag", args: []string{"--min-gain=1MiB", "--settle=0s", "--yes"}, after: defragmented},
 		{command: "member list", look: true},
@@ -102,6 +104,13 @@ func leaseHasKeys(t *testing.T, _ *world, o outcome) {
 	leases := o.list("leases")
 	if len(leases) != 1 || leases[0]["keys_count"] != 2.0 || leases[0]["granted_ttl_seconds"] != 3600.0 {
 		t.Errorf("leases %v, want one of 3600 s with 2 keys", leases)
+	}
+}
+
+// nothingStops: a write that is fine is called so, whatever the version.
+func nothingStops(t *testing.T, _ *world, o outcome) {
+	if o.doc["verdict"] != ops.WriteAccepted {
+		t.Errorf("verdict %v, want %q", o.doc["verdict"], ops.WriteAccepted)
 	}
 }
 
