@@ -64,7 +64,8 @@ func afterwards(before, after balance) []string {
 func (c *membership) keepsQuorum(subject, what string, after balance, hint string) error {
 	switch {
 	case after.voters == 0:
-		return c.refused("last_voter", subject, what+" would leave no voter at all", hint)
+		return c.refused("last_voter", subject, what+" would leave no voter at all",
+			"add another member first (kvd member add), or give the new one --peer-urls of its own (kvd member replace)")
 	case after.lost():
 		return c.refused("quorum", subject, fmt.Sprintf("%s would cost the quorum: %d of %s would be alive, and it takes %d",
 			what, after.alive, counted(after.voters, "voter"), after.quorum()), hint)

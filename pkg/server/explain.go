@@ -150,10 +150,12 @@ func startFailures() []startFailure {
 		{"cannot access member directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
 		{"failed to create snapshot directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
 		{"cannot write to", fault.Unavailable, "data_dir", "check that the directory can be written"},
+		{"invalid database", fault.Damage, "backend_damaged", dbHint},
+		{"checksum error", fault.Damage, "backend_damaged", dbHint},
 		{"failed to open database", fault.Unavailable, "data_dir", "check who may read and write the database file"},
 		{"self-signed cert", fault.Unavailable, "data_dir", "--auto-tls writes certificates below --data-dir: check that it can be written"},
-		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or remove and re-add the member"},
-		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or remove and re-add the member"},
+		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
+		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
 		{"failed to open WAL", fault.Damage, "wal", walHint},
 		{"failed to read WAL", fault.Damage, "wal", walHint},
 		{"failed to repair WAL", fault.Damage, "wal", walHint},
@@ -175,7 +177,13 @@ func startFailures() []startFailure {
 	}
 }
 
-const walHint = "the write-ahead log cannot be read: keep a copy of it, then remove and re-add the member"
+const (
+	walHint = "the write-ahead log cannot be read: keep a copy of it, then run kvd member replace on a member that is well; " +
+		"the only member is restored from a snapshot"
+	// dbHint goes with bbolt's own words for a file whose two meta pages are no good.
+	dbHint = "member/snap/db is not a database any more: keep a copy of the data directory, then run kvd member replace on a member that is well; " +
+		"the only member is restored from a snapshot"
+)
 
 // explainStart turns the error of a start into one for people.
 func explainStart(cfg *embed.Config, err error) error {
