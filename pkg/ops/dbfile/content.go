@@ -27,21 +27,25 @@ func ParseLease(key, value []byte) (Lease, error) {
 	if len(key) != 8 {
 		return l, fmt.Errorf("a lease ID of %d bytes, not 8", len(key))
 	}
-	err := eachField(value, func(num protowire.Number, _ []byte, n uint64, typ protowire.Type) {
-		switch {
-		case typ != protowire.VarintType:
-		case num == 1:
-			l.ID = int64(n) //nolint:gosec // as etcd converts it
-		case num == 2:
-			l.TTL = int64(n) //nolint:gosec // as etcd converts it
-		case num == 3:
-			l.RemainingTTL = int64(n) //nolint:gosec // as etcd converts it
+	var f field
+	for b := value; len(b) > 0; {
+		if b = f.next(b); b == nil {
+			return l, errWire
 		}
-	})
-	if id := int64(binary.BigEndian.Uint64(key)); err == nil && l.ID != id { //nolint:gosec // as etcd converts it
+		switch {
+		case f.typ != protowire.VarintType:
+		case f.num == 1:
+			l.ID = int64(f.n) //nolint:gosec // as etcd converts it
+		case f.num == 2:
+			l.TTL = int64(f.n) //nolint:gosec // as etcd converts it
+		case f.num == 3:
+			l.RemainingTTL = int64(f.n) //nolint:gosec // as etcd converts it
+		}
+	}
+	if id := int64(binary.BigEndian.Uint64(key)); l.ID != id { //nolint:gosec // as etcd converts it
 		return l, fmt.Errorf("lease %016x is stored under %016x", uint64(l.ID), uint64(id)) //nolint:gosec // as etcd shows it
 	}
-	return l, err
+	return l, nil
 }
 
 // Alarm is a record of the bucket "alarm".

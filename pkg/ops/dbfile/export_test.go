@@ -2,7 +2,7 @@ package dbfile
 
 import "context"
 
-// LiveAtWithSlots is LiveAt with a small table, so that many passes are needed.
-func (f *File) LiveAtWithSlots(ctx context.Context, revision int64, slots int) (*LiveSet, error) {
-	return f.liveAt(ctx, revision, slots, f.stopped)
+// LiveAtWithKeys is LiveAt with a small table, so that many passes are needed.
+func (f *File) LiveAtWithKeys(ctx context.Context, revision int64, keys int) (*LiveSet, error) {
+	return f.liveAt(ctx, revision, keys, f.stopped)
 }

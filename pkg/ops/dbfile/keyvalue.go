@@ -25,48 +25,56 @@ var errWire = errors.New("not a valid protocol buffer")
 // Source: go.etcd.io/etcd/api/v3 v3.7.3, mvccpb/kv.proto.
 func ParseKeyValue(b []byte) (KeyValue, error) {
 	var kv KeyValue
-	err := eachField(b, func(num protowire.Number, bytes []byte, n uint64, typ protowire.Type) {
-		switch {
-		case num == 1 && typ == protowire.BytesType:
-			kv.Key = bytes
-		case num == 2 && typ == protowire.VarintType:
-			kv.CreateRevision = int64(n)
-		case num == 3 && typ == protowire.VarintType:
-			kv.ModRevision = int64(n)
-		case num == 4 && typ == protowire.VarintType:
-			kv.Version = int64(n)
-		case num == 5 && typ == protowire.BytesType:
-			kv.Value = bytes
-		case num == 6 && typ == protowire.VarintType:
-			kv.Lease = int64(n)
+	var f field
+	for len(b) > 0 {
+		if b = f.next(b); b == nil {
+			return KeyValue{}, errWire
 		}
-	})
-	return kv, err
+		switch {
+		case f.num == 1 && f.typ == protowire.BytesType:
+			kv.Key = f.bytes
+		case f.num == 2 && f.typ == protowire.VarintType:
+			kv.CreateRevision = int64(f.n)
+		case f.num == 3 && f.typ == protowire.VarintType:
+			kv.ModRevision = int64(f.n)
+		case f.num == 4 && f.typ == protowire.VarintType:
+			kv.Version = int64(f.n)
+		case f.num == 5 && f.typ == protowire.BytesType:
+			kv.Value = f.bytes
+		case f.num == 6 && f.typ == protowire.VarintType:
+			kv.Lease = int64(f.n)
+		}
+	}
+	return kv, nil
 }
 
-// eachField calls fn for each field of a message, with its bytes or its number.
-func eachField(b []byte, fn func(num protowire.Number, bytes []byte, n uint64, typ protowire.Type)) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 || num > protowire.MaxValidNumber {
-			return errWire
-		}
-		b = b[n:]
-		var data []byte
-		var number uint64
-		switch typ {
-		case protowire.VarintType:
-			number, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
-		}
-		if n < 0 {
-			return errWire
-		}
-		b = b[n:]
-		fn(num, data, number, typ)
+// field is one field of a message: its bytes or its number.
+type field struct {
+	num   protowire.Number
+	typ   protowire.Type
+	bytes []byte
+	n     uint64
+}
+
+// next reads the first field of b and returns what is behind it, nil where b is no
+// message.
+func (f *field) next(b []byte) []byte {
+	num, typ, n := protowire.ConsumeTag(b)
+	if n < 0 || num > protowire.MaxValidNumber {
+		return nil
 	}
-	return nil
+	b = b[n:]
+	f.num, f.typ, f.bytes, f.n = num, typ, nil, 0
+	switch typ {
+	case protowire.VarintType:
+		f.n, n = protowire.ConsumeVarint(b)
+	case protowire.BytesType:
+		f.bytes, n = protowire.ConsumeBytes(b)
+	default:
+		n = protowire.ConsumeFieldValue(num, typ, b)
+	}
+	if n < 0 {
+		return nil
+	}
+	return b[n:]
 }

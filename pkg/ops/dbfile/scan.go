@@ -110,7 +110,7 @@ func (s *Scan) keys(ctx context.Context, f *File, key *Bucket, seen *pageSet, da
 	}
 	var hasher *kvHasher
 	if !s.SkipLive {
-		live, err := f.liveAt(ctx, 0, liveSlots, quiet)
+		live, err := f.liveAt(ctx, 0, liveKeys, quiet)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func TestLiveAtARevisionIsARangeAtIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		live[rev] = set.Live()
-		few, err := f.LiveAtWithSlots(context.Background(), rev, 16) // many passes
+		few, err := f.LiveAtWithKeys(context.Background(), rev, 16) // many passes
 		if err != nil || few.Live() != set.Live() || few.Records() != set.Records() {
 			t.Errorf("in many passes: %d of %d, %v; in one: %d of %d", few.Live(), few.Records(), err, set.Live(), set.Records())
 		}

@@ -22,8 +22,14 @@ type walker struct {
 	// returns nil.
 	damage func(*Damage) error
 
-	last   []byte // the last key of the last leaf
-	copies [][]byte
+	last     []byte // the last key of the last leaf
+	branches []branchCopy
+}
+
+// branchCopy keeps the branch page of one level while its children are walked.
+type branchCopy struct {
+	b        []byte
+	children []uint64
 }
 
 // tree walks the tree whose root is the given page.
@@ -69,15 +75,18 @@ func (w *walker) subtree(id uint64, depth int, lower, upper []byte) error {
 // branch walks the children of a branch page. The page is copied, since the
 // buffer it is in belongs to the next page of its level.
 func (w *walker) branch(p *page, depth int, upper []byte) error {
-	for len(w.copies) <= depth {
-		w.copies = append(w.copies, nil)
+	for len(w.branches) <= depth {
+		w.branches = append(w.branches, branchCopy{})
 	}
-	w.copies[depth] = append(w.copies[depth][:0], p.b...)
-	p.b = w.copies[depth]
-	children := make([]uint64, p.count)
-	for i := range children {
-		_, children[i] = p.branchElement(i)
+	c := w.branches[depth]
+	c.b, c.children = append(c.b[:0], p.b...), c.children[:0]
+	p.b = c.b
+	for i := range p.count {
+		_, child := p.branchElement(i)
+		c.children = append(c.children, child)
 	}
+	w.branches[depth] = c
+	children := c.children
 	for i, child := range children {
 		lower, _ := p.branchElement(i)
 		end := upper
