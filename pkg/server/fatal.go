@@ -21,8 +21,9 @@ import (
 // Panics in log lines are treated the same until the server has started: until
 // then they mean bad input or bad files. After that a panic stays a panic, since
 // it says that an invariant of etcd's is broken and the process must not go on.
-// The one exception is raft's complaint that its log is shorter than what the
-// cluster has committed: see lostLog.
+// There are two exceptions: raft's complaint that its log is shorter than what
+// the cluster has committed (see lostLog), and a member that is asked for its
+// status between its removal and its end (see justRemoved).
 type fatalTrap struct {
 	once    sync.Once
 	err     chan error
@@ -31,9 +32,12 @@ type fatalTrap struct {
 
 func newFatalTrap() *fatalTrap { return &fatalTrap{err: make(chan error, 1)} }
 
-// wrap returns lg with the trap behind its Fatal and Panic.
+// wrap returns lg with the trap behind its Fatal and Panic. Until the server has
+// started its errors carry no stack trace: they are about flags and files, not
+// about code, and are said again in one line.
 func (t *fatalTrap) wrap(lg *zap.Logger) *zap.Logger {
-	return lg.WithOptions(zap.WithFatalHook(trapHook{t, false}), zap.WithPanicHook(trapHook{t, true}))
+	stack := zap.LevelEnablerFunc(func(l zapcore.Level) bool { return t.started.Load() && l >= zapcore.ErrorLevel })
+	return lg.WithOptions(zap.WithFatalHook(trapHook{t, false}), zap.WithPanicHook(trapHook{t, true}), zap.AddStacktrace(stack))
 }
 
 type trapHook struct {
@@ -43,6 +47,9 @@ type trapHook struct {
 
 // OnWrite runs after a fatal line has been written. It does not return.
 func (h trapHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
+	if h.isPanic && h.trap.started.Load() && justRemoved(ce.Message) {
+		runtime.Goexit()
+	}
 	if h.isPanic && h.trap.started.Load() && !lostLog(ce.Message) {
 		panic(ce.Message) // what zap does without a hook
 	}
@@ -58,6 +65,13 @@ func (h trapHook) OnWrite(ce *zapcore.CheckedEntry, fields []zapcore.Field) {
 func lostLog(msg string) bool { return strings.HasPrefix(msg, lostLogText) }
 
 const lostLogText = "tocommit("
+
+// justRemoved says whether a line is the panic of a Status that came after the
+// member's removal was applied and before it has stopped, which etcd does a second
+// later by itself (etcdserver/server.go, applyEntries and stopWithDelay;
+// membership/cluster.go, IsLocalMemberLearner). Only the goroutine that was to
+// answer ends; the removal is then told as any other.
+func justRemoved(msg string) bool { return msg == "failed to find local ID in cluster members" }
 
 // fatalError is the line's message and the error and path among its fields.
 func fatalError(msg string, fields []zapcore.Field) error {

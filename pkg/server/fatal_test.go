@@ -48,3 +48,44 @@ func TestFatalTrap(t *testing.T) {
 		})
 	}
 }
+
+// A member that is asked for its status when it has just been removed ends the
+// answer, not the process, and not the server: etcd stops that by itself.
+func TestStatusOfARemovedMember(t *testing.T) {
+	trap := newFatalTrap()
+	trap.started.Store(true)
+	lg := trap.wrap(zap.New(zapcore.NewNopCore()))
+	for _, tc := range []struct {
+		msg    string
+		panics bool
+	}{{"failed to find local ID in cluster members", false}, {"failed to find local ID", true}, {"something else is broken", true}} {
+		panicked, ended := false, make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { panicked = recover() != nil }()
+			lg.Panic(tc.msg)
+		}()
+		<-ended
+		if panicked != tc.panics {
+			t.Errorf("%q: panicked %v, want %v", tc.msg, panicked, tc.panics)
+		}
+	}
+	if len(trap.err) != 0 {
+		t.Errorf("the server was stopped: %v", <-trap.err)
+	}
+}
+
+// What is wrong before the start is told without a stack trace; an error of a
+// running server keeps its own.
+func TestStackTraces(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		core, logs := observer.New(zap.DebugLevel)
+		trap := newFatalTrap()
+		lg := trap.wrap(zap.New(core, zap.AddStacktrace(zap.ErrorLevel)))
+		trap.started.Store(started)
+		lg.Error("bootstrap failed")
+		if got := logs.All()[0].Stack != ""; got != started {
+			t.Errorf("started %v: stack trace %v", started, got)
+		}
+	}
+}

@@ -199,7 +199,7 @@ func sameAddress(a, b string) bool {
 func errNotStarted(m Member) error {
 	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotStarted, Subject: m.Label(),
 		Msg:  "was added to the cluster and has never started; it counts for the quorum nevertheless",
-		Hint: "start etcd there with --initial-cluster-state existing, or remove the member; its peer URLs are " + strings.Join(m.PeerURLs, ",")}
+		Hint: "start etcd there with --initial-cluster-state existing, or remove the member, which takes a quorum; its peer URLs are " + strings.Join(m.PeerURLs, ",")}
 }
 
 func allFailed(answers []answer) error {
