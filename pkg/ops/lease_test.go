@@ -43,6 +43,7 @@ func (p *place) grant(t *testing.T, ttl int64, keys ...string) clientv3.LeaseID 
 func TestLeasesAndTheLossOfTheLeader(t *testing.T) {
 	t.Parallel()
 	p := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+	p.KVD = p.patient(t)
 	ttls := []int64{300, 40, 7200}
 	var ids []clientv3.LeaseID
 	for i, ttl := range ttls {
