@@ -86,7 +86,7 @@ func TestSignals(t *testing.T) {
 	}{
 		{syscall.SIGINT, 130, "filling", "--members=2"},
 		{syscall.SIGTERM, 143, "starting", "--members=2"},
-		{syscall.SIGHUP, 130, "filling", "--members=1"},
+		{syscall.SIGHUP, 130, "restarting", "--members=1"},
 	} {
 		t.Run(tc.sig.String(), func(t *testing.T) {
 			t.Parallel()
