@@ -3,7 +3,6 @@ package drill_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,25 +88,6 @@ func checkCrash(t *testing.T, o drill.CrashOptions, r drill.CrashReport) {
 		if m.ExactlyOnce != r.Load.Acknowledged || m.Keys != m.ExactlyOnce+m.UnansweredThere || m.UnansweredThere > r.Load.Unanswered || m.Revision != m.Keys+1 {
 			t.Errorf("found %+v of load %+v", m, r.Load)
 		}
-	}
-}
-
-// A single member that is killed has every acknowledged write after its start,
-// also those that its database did not have.
-func TestCrash(t *testing.T) {
-	for _, writes := range []int64{100, 700} {
-		t.Run(fmt.Sprintf("%d writes", writes), func(t *testing.T) {
-			t.Parallel()
-			o := crashOptions(t, 1, drill.KillAll, writes)
-			r, err := playCrash(t.Context(), t, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkCrash(t, o, r)
-			if f := r.Files[0]; f.AckedNowhere != 0 || r.Starts[0].FromLeader != 0 {
-				t.Errorf("a single member's files %+v, start %+v", f, r.Starts[0])
-			}
-		})
 	}
 }
 

@@ -84,3 +84,13 @@ func TestStaleKept(t *testing.T) {
 		}
 	}
 }
+
+func TestStaleRead(t *testing.T) {
+	t.Parallel()
+	o := staleOptions(t)
+	r, err := playStale(t, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkStale(t, o, r)
+}

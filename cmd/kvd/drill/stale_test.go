@@ -72,16 +72,6 @@ func checkStale(t *testing.T, o drill.StaleOptions, r drill.StaleReport) {
 	}
 }
 
-func TestStaleRead(t *testing.T) {
-	t.Parallel()
-	o := staleOptions(t)
-	r, err := playStale(t, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkStale(t, o, r)
-}
-
 func TestStaleUsage(t *testing.T) {
 	for name, change := range map[string]func(*drill.StaleOptions){
 		"two members": func(o *drill.StaleOptions) { o.Members = 2 },

@@ -142,7 +142,7 @@ func TestRevisionsLeasesAndMembers(t *testing.T) {
 		"compact ahead":   {q.Compact(t.Context(), 1000, false), cluster.CauseFutureRevision},
 		"lease":           {q.LeaseRevoke(t.Context(), 12345), cluster.CauseLeaseNotFound},
 		"member":          {err, cluster.CauseMemberNotFound},
-		"move to nowhere": {m.MoveLeader(t.Context(), 42), cluster.CauseRejected},
+		"move to nowhere": {m.MoveLeader(t.Context(), 42), "bad_transferee"},
 	} {
 		if fault.CauseOf(x.err) != x.cause {
 			t.Errorf("%s: %s: %v", what, fault.CauseOf(x.err), x.err)
