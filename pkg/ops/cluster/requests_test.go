@@ -42,8 +42,10 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 		}) {
 			v = view(t, cl) // a follower applies a moment later
 		}
-		<-time.After(300 * time.Millisecond) // and counts its pages at its next commit
-		v = view(t, cl)
+		full := func(m cluster.Member) bool { r, ok := m.Status.UsageRatio(); return ok && r >= 0.9 }
+		for deadline := time.Now().Add(30 * time.Second); !allOf(v.Members, full) && time.Now().Before(deadline); {
+			v = view(t, cl) // and its file grows at its next commit
+		}
 		if !v.HasAlarm(cluster.AlarmNoSpace) || len(v.Alarms) == 0 || !v.Alarms[0].InMemberList || v.EffectiveQuota() != c.quota {
 			t.Fatalf("alarms %+v", v.Alarms)
 		}
@@ -79,6 +81,10 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 			}
 		}
 	}
+}
+
+func allOf(members []cluster.Member, is func(cluster.Member) bool) bool {
+	return !slices.ContainsFunc(members, func(m cluster.Member) bool { return !is(m) })
 }
 
 // C81: the server's limit and the client's are different errors.
