@@ -259,8 +259,7 @@ func TestCausesClientCertificate(t *testing.T) {
 	wantCause(t, with(at, certs.CA, certs.Client), cluster.CauseNoAnswer, fault.Unavailable)
 }
 
-func TestCausesAuth(t *testing.T) {
-	t.Parallel()
+func TestCausesAuth(t *testing.T) { // not parallel: what hashing a password takes is measured
 	certs := servertest.NewCerts(t)
 	for _, c := range []struct {
 		name string
