@@ -15,9 +15,12 @@ func planDefragLate(ctx context.Context, client *cluster.Client, view cluster.Vi
 	return planDefragAs(ctx, client, view, o, sink, true)
 }
 
-// judgeLate is asked by a member's guard, with a fresh view.
+// judgeLate is asked by a member's guard, with a fresh view: also where the plan
+// was made of sizes that were true then, somebody else may have been there since.
+// Under NOSPACE a member's sizes may be old (see settle_refresh.go), and what was
+// planned is done.
 func (d *defragmentation) judgeLate(view cluster.View, id uint64) error {
-	if !d.late {
+	if !d.late && view.HasAlarm(cluster.AlarmNoSpace) {
 		return nil
 	}
 	m, ok := view.MemberByID(id)

@@ -69,9 +69,9 @@ func TestTwoSchedulersFromNoSpace(t *testing.T) {
 	blindly(t, s)
 }
 
-// blindly is compete where nobody holds an election. Two whose second looks fall
-// into the same moment may both ask the same member: that one is then done twice,
-// one after the other, and the guard before the next keeps one of them away.
+// blindly is compete where nobody holds an election. Two whose last looks fall
+// into the same moment both ask the same member, which is then done twice, one
+// after the other, and stop there.
 func blindly(t *testing.T, s *stage) {
 	t.Helper()
 	g, release := newGate()
@@ -88,10 +88,12 @@ func blindly(t *testing.T, s *stage) {
 	if _, more := watched(); more > 0 {
 		t.Errorf("two members were defragmented at once: %d samples", more)
 	}
+	// A tie: both have begun with the same member, and then seen each other.
+	tied := rivals[0].did(plan.Failed) > 0 && rivals[1].did(plan.Failed) > 0
 	total := uint64(0)
 	for i, n := range s.completed(t) {
 		total += n - before[i]
-		if n == before[i] {
+		if n == before[i] && !tied {
 			t.Errorf("%s was not defragmented", s.Name(i))
 		}
 	}

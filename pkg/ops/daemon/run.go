@@ -23,8 +23,9 @@ const (
 
 // ready is what a run needs before it can begin.
 type ready struct {
-	turn *lead.Turn
-	plan *plan.Plan
+	turn    *lead.Turn
+	plan    *plan.Plan
+	members map[string]uint64 // label of a step's subject → ID
 }
 
 // run is one tick. Nothing that goes wrong here ends the daemon.
@@ -92,6 +93,10 @@ func (d *daemon) attempt(ctx context.Context) (r ready, err error) {
 		return r, err
 	}
 	d.m.see(view)
+	r.members = map[string]uint64{}
+	for _, m := range view.Members {
+		r.members[m.Label()] = m.ID
+	}
 	r.plan, err = d.o.Plan(ctx, view, d.o.sink())
 	return r, err
 }
@@ -133,17 +138,7 @@ func (d *daemon) carryOut(ctx context.Context, tick schedule.Tick, r ready) (pla
 		return r.plan.Describe(), nil
 	}
 	for i := range r.plan.Steps {
-		s := &r.plan.Steps[i]
-		inner := s.Guard
-		s.Guard = func(ctx context.Context) error {
-			if err := d.may(tick, r.turn); err != nil || inner == nil {
-				return err
-			}
-			if err := inner(ctx); err != nil {
-				return err
-			}
-			return d.may(tick, r.turn) // a guard may wait for minutes
-		}
+		d.guard(&r.plan.Steps[i], tick, r)
 	}
 	r.turn.Begin(ctx)
 	defer func() {
@@ -154,15 +149,40 @@ func (d *daemon) carryOut(ctx context.Context, tick schedule.Tick, r ready) (pla
 	return r.plan.Run(ctx, d.stop, d.o.sink())
 }
 
+// defragment is the action of a step that defragments its subject (pkg/ops).
+const defragment = "defragment"
+
+// guard puts the daemon's guard before and after a step's own, which may wait for
+// minutes, and tells the turn what was done.
+func (d *daemon) guard(s *plan.Step, tick schedule.Tick, r ready) {
+	guard, do, subject := s.Guard, s.Do, s.Subject
+	s.Guard = func(ctx context.Context) error {
+		if err := d.may(ctx, tick, r.turn); err != nil || guard == nil {
+			return err
+		}
+		if err := guard(ctx); err != nil {
+			return err
+		}
+		return d.may(ctx, tick, r.turn)
+	}
+	s.Do = func(ctx context.Context, res *plan.StepResult) error {
+		err := do(ctx, res)
+		if id, ok := r.members[subject]; ok && err == nil && res.Action == defragment {
+			r.turn.Did(id)
+		}
+		return err
+	}
+}
+
 // may is asked before each step.
-func (d *daemon) may(tick schedule.Tick, turn *lead.Turn) error {
+func (d *daemon) may(ctx context.Context, tick schedule.Tick, turn *lead.Turn) error {
 	if d.asked() { // while a guard waited
 		return plan.Skip("not begun: a stop was asked for")
 	}
 	if now := d.o.Clock.Now(); !tick.Until.IsZero() && !now.Before(tick.Until) {
 		return plan.Skip(fmt.Sprintf("the window ended at %s: no further step is begun", tick.Until.Format("15:04 MST")))
 	}
-	return turn.Check()
+	return turn.Check(ctx)
 }
 
 // name is how a member is called in metrics.

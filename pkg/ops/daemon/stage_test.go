@@ -152,17 +152,24 @@ func (s *stage) watch(t *testing.T) (ended func() (one, more int)) {
 	return func() (one, more int) {
 		cancel()
 		wg.Wait()
-		// Each sample was true at some moment of its request. That two were at it at
-		// once is sure where one's lies between two of the other's, of one run.
+		// A sample was true at some moment of its request, and each member is
+		// defragmented once: so it was at it for sure from the end of its first
+		// sample to the beginning of its last.
 		for i := range seen {
 			one += len(seen[i])
 			for j := range seen {
-				for k := 1; i != j && k < len(seen[j]); k++ {
-					for _, a := range seen[i] {
-						if gap := seen[j][k].from.Sub(seen[j][k-1].to); gap < 200*time.Millisecond && a.from.After(seen[j][k-1].to) && a.to.Before(seen[j][k].from) {
-							more++
-						}
+				if i == j || len(seen[i]) == 0 || len(seen[j]) == 0 {
+					continue
+				}
+				from, to := seen[j][0].to, seen[j][len(seen[j])-1].from
+				for _, a := range seen[i] {
+					if a.from.After(from) && a.to.Before(to) {
+						more++
 					}
+				}
+				mineFrom, mineTo := seen[i][0].to, seen[i][len(seen[i])-1].from
+				if from.Before(to) && mineFrom.Before(mineTo) && from.Before(mineTo) && mineFrom.Before(to) {
+					more++
 				}
 			}
 		}
@@ -278,7 +285,7 @@ func (p *process) logged(key, want string) int {
 // until waits for something to be so.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(60 * time.Second); !ok(); <-time.After(20 * time.Millisecond) {
+	for limit := time.Now().Add(3 * time.Minute); !ok(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("still not so: %s", what)
 		}

@@ -109,7 +109,7 @@ func (s *stage) rival(t *testing.T, g gate, change func(*daemon.Options, *ops.De
 		r.reports = append(r.reports, rep)
 		return nil
 	}
-	o.Lead.TTL, o.Lead.BlindMax, o.Lead.BlindGap = 5*time.Second, 3*time.Second, 1500*time.Millisecond
+	o.Lead.BlindMax, o.Lead.BlindGap = 6*time.Second, 1500*time.Millisecond
 	if change != nil {
 		change(&o, &do)
 	}

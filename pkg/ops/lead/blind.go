@@ -12,13 +12,17 @@ import (
 	"kvd/pkg/ops/progress"
 )
 
+// counts is how many defragmentations each member has completed.
+type counts map[uint64]uint64
+
 // blind takes a turn where no lease can be had. There is nothing left in etcd
 // that only one of two could take without changing what is stored, so it goes by
 // what can be seen: it waits for a random time, then looks twice, further apart
 // than a run pauses between two members, and refuses if anybody holds the
-// election or any member is being defragmented or was so in between. What is
-// left is two processes whose second looks fall into the same few milliseconds;
-// the guard before each member looks once more.
+// election or any member is being defragmented or was so in between. The turn
+// goes on looking before each step, since a plan takes its time. What is left is
+// two processes whose last looks before their first step fall into the same
+// moment: both ask the same member first, and each then sees the other's.
 func (e *Elector) blind(ctx context.Context) (*Turn, error) {
 	delay := time.Duration(0)
 	if e.opts.BlindMax > 0 {
@@ -28,28 +32,34 @@ func (e *Elector) blind(ctx context.Context) (*Turn, error) {
 	if err := wait(ctx, delay); err != nil {
 		return nil, err
 	}
-	before, err := e.look(ctx)
+	known, err := e.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := wait(ctx, e.opts.BlindGap); err != nil {
 		return nil, err
 	}
-	after, err := e.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for id, s := range after {
-		if was, ok := before[id]; ok && completed(s) != completed(was) {
-			return nil, busy(fmt.Sprintf("%s was defragmented just now by somebody else", cluster.FormatID(id)))
-		}
-	}
-	return &Turn{e: e}, nil
+	t := &Turn{e: e, known: known}
+	return t, t.look(ctx)
 }
 
-// look returns every member's metrics, or an error of kind Refused that says who
-// is at it.
-func (e *Elector) look(ctx context.Context) (map[uint64]*metrics.Sample, error) {
+// look compares what every member has completed with what is known.
+func (t *Turn) look(ctx context.Context) error {
+	now, err := t.e.look(ctx)
+	if err != nil {
+		return err
+	}
+	for id, n := range now {
+		if was, ok := t.known[id]; ok && n != was {
+			return busy(fmt.Sprintf("%s was defragmented just now by somebody else, or was restarted", cluster.FormatID(id)))
+		}
+	}
+	return nil
+}
+
+// look returns what every member has completed, or an error of kind Refused that
+// says who is at it.
+func (e *Elector) look(ctx context.Context) (counts, error) {
 	kv, err := first(ctx, e.client, e.prefix())
 	if err != nil {
 		return nil, err
@@ -63,7 +73,7 @@ func (e *Elector) look(ctx context.Context) (map[uint64]*metrics.Sample, error) 
 	}
 	http := e.client.HTTPClient()
 	defer http.CloseIdleConnections()
-	out := map[uint64]*metrics.Sample{}
+	out := counts{}
 	for _, m := range view.Members {
 		s, err := metrics.Fetch(ctx, http, e.opts.Metrics.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
 		if err != nil {
@@ -75,7 +85,7 @@ func (e *Elector) look(ctx context.Context) (map[uint64]*metrics.Sample, error) 
 		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
 			return nil, busy(m.Label() + " is being defragmented")
 		}
-		out[m.ID] = s
+		out[m.ID] = completed(s)
 	}
 	return out, nil
 }

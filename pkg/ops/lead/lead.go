@@ -84,18 +84,42 @@ type Elector struct {
 
 // term is one session and the candidacy that hangs on it.
 type term struct {
-	session  *concurrency.Session
+	lease    clientv3.LeaseID
 	election *concurrency.Election
 	key      string
 	won      atomic.Bool
+	until    atomic.Int64  // the lease lives until then at least, in nanoseconds of time.Since(born)
+	born     time.Time     // with its monotonic reading: a clock that is set changes nothing
+	ended    chan struct{} // closed when the lease is not kept alive any more
 }
 
 func (t *term) alive() bool {
 	select {
-	case <-t.session.Done():
+	case <-t.ended:
 		return false
 	default:
-		return true
+		return int64(time.Since(t.born)) < t.until.Load()
+	}
+}
+
+// keep renews the lease until ctx ends or the lease has. A renewal counts from
+// when it was asked for.
+func (t *term) keep(ctx context.Context, quorum *cluster.QuorumClient, ttl time.Duration) {
+	defer close(t.ended)
+	for t.alive() {
+		if wait(ctx, ttl/4) != nil {
+			return
+		}
+		asked := time.Since(t.born)
+		rctx, cancel := context.WithTimeout(ctx, ttl/3)
+		lives, err := quorum.KeepAlive(rctx, t.lease)
+		cancel()
+		switch {
+		case err == nil:
+			t.until.Store(int64(asked + lives))
+		case fault.CauseOf(err) == cluster.CauseLeaseNotFound:
+			return
+		}
 	}
 }
 
@@ -167,24 +191,29 @@ func (e *Elector) serve(ctx context.Context, standing func()) error {
 	if err != nil {
 		return err
 	}
-	lease, err := quorum.LeaseGrant(ctx, int64(e.opts.TTL.Seconds()))
-	if err != nil {
+	t := &term{born: time.Now(), ended: make(chan struct{})}
+	if t.lease, err = quorum.LeaseGrant(ctx, int64(e.opts.TTL.Seconds())); err != nil {
 		return err
 	}
-	// The session outlives ctx by as long as it takes to give it back.
+	t.until.Store(int64(e.opts.TTL))
+	// What follows outlives ctx by as long as it takes to give the lease back.
 	sctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer func() {
 		rctx, cancel := context.WithTimeout(sctx, 2*time.Second)
 		defer cancel()
-		_ = quorum.LeaseRevoke(rctx, lease) // else it ends by itself after its TTL
+		_ = quorum.LeaseRevoke(rctx, t.lease) // else it ends by itself after its TTL
 	}()
-	session, err := concurrency.NewSession(quorum.Etcd(), concurrency.WithLease(lease), concurrency.WithContext(sctx))
+	go t.keep(sctx, quorum, e.opts.TTL)
+	// The session is here to hang the election on. It keeps the lease alive as
+	// well, through one member; whether that one is stuck does not matter.
+	session, err := concurrency.NewSession(quorum.Etcd(), concurrency.WithLease(t.lease), concurrency.WithContext(sctx))
 	if err != nil {
 		return quorum.Explain(ctx, "keep a lease alive", err)
 	}
 	defer session.Orphan()
-	t := &term{session: session, election: concurrency.NewElection(session, e.prefix()), key: fmt.Sprintf("%s/%x", e.prefix(), lease)}
+	t.election = concurrency.NewElection(session, e.prefix())
+	t.key = fmt.Sprintf("%s/%x", e.prefix(), t.lease)
 	return e.campaign(ctx, quorum, t, standing)
 }
 
@@ -194,7 +223,7 @@ func (e *Elector) campaign(ctx context.Context, quorum *cluster.QuorumClient, t 
 	// Campaign would put the key itself and not say when. It takes one with this
 	// value for its own.
 	mine := e.value(nil)
-	if _, err := quorum.Put(ctx, t.key, mine, clientv3.WithLease(t.session.Lease())); err != nil {
+	if _, err := quorum.Put(ctx, t.key, mine, clientv3.WithLease(t.lease)); err != nil {
 		return err
 	}
 	e.set(t, nil)
@@ -205,7 +234,7 @@ func (e *Elector) campaign(ctx context.Context, quorum *cluster.QuorumClient, t 
 	go func() { won <- t.election.Campaign(cctx, mine) }()
 	for {
 		select {
-		case <-t.session.Done():
+		case <-t.ended:
 			return lost()
 		case <-ctx.Done():
 			return ctx.Err()

@@ -92,8 +92,8 @@ func TestOneOfMany(t *testing.T) {
 		if len(got) != 1 || told != n-1 {
 			t.Fatalf("%d of %d got the turn, %d were told who has it", len(got), n, told)
 		}
-		if got[0].Blind() || got[0].Check() != nil {
-			t.Errorf("blind %v, check %v", got[0].Blind(), got[0].Check())
+		if got[0].Blind() || got[0].Check(t.Context()) != nil {
+			t.Errorf("blind %v, check %v", got[0].Blind(), got[0].Check(t.Context()))
 		}
 	}
 }
@@ -129,17 +129,17 @@ func TestTheNextTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken, _ := turn(t, second, "")
-	for limit := time.Now().Add(20 * time.Second); held.Check() == nil; <-time.After(20 * time.Millisecond) {
+	for limit := time.Now().Add(20 * time.Second); held.Check(t.Context()) == nil; <-time.After(20 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the first does not notice that it has lost the election")
 		}
 	}
-	if err := held.Check(); fault.KindOf(err) != fault.Refused || fault.CauseOf(err) != lead.CauseLost {
+	if err := held.Check(t.Context()); fault.KindOf(err) != fault.Refused || fault.CauseOf(err) != lead.CauseLost {
 		t.Errorf("lost: %v", err)
 	}
 	// It stands again, behind the second, and comes up when that leaves.
 	turn(t, first, lead.CauseOther)
-	if err := taken.Check(); err != nil {
+	if err := taken.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 	second.Close()

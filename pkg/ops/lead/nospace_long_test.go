@@ -23,7 +23,7 @@ func TestUnderNoSpace(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, 16<<20)
 	cli := c.Client(t)
-	early := stand(t, c, options("defrag", 2*time.Second))
+	early := stand(t, c, options("defrag", 10*time.Second))
 	turn(t, early, "")
 	value := strings.Repeat("x", 1<<20)
 	for i := 0; ; i++ {
@@ -33,13 +33,13 @@ func TestUnderNoSpace(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	late := stand(t, c, options("defrag", 2*time.Second))
+	late := stand(t, c, options("defrag", 10*time.Second))
 	_, err := turn(t, late, lead.CauseOther)
 	if fault.KindOf(err) != fault.Refused {
 		t.Error(err)
 	}
 	// Two TTLs later the holder still has it: a lease lives on under NOSPACE.
-	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 21*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
 		held, err := early.Turn(t.Context())
@@ -50,8 +50,8 @@ func TestUnderNoSpace(t *testing.T) {
 	}
 	early.Close()
 	got, _ := turn(t, late, "")
-	if !got.Blind() || got.Check() != nil {
-		t.Errorf("blind %v, check %v", got.Blind(), got.Check())
+	if !got.Blind() || got.Check(t.Context()) != nil {
+		t.Errorf("blind %v, check %v", got.Blind(), got.Check(t.Context()))
 	}
 	// With room again it stands for election like any other.
 	if _, err := cli.Compact(t.Context(), headOf(t, cli), clientv3.WithCompactPhysical()); err != nil {
@@ -86,7 +86,7 @@ func headOf(t *testing.T, cli *clientv3.Client) int64 {
 func TestNoQuorumIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	c := start(t, 1, 0)
-	e := stand(t, c, options("defrag", 2*time.Second))
+	e := stand(t, c, options("defrag", 10*time.Second))
 	turn(t, e, "")
 	c.Kill(0)
 	_, err := e.Turn(servertest.Context(t, 20*time.Second))

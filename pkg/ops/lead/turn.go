@@ -18,8 +18,9 @@ const settleMost = 10 * time.Second
 
 // Turn is the right to act once. It is used by one goroutine.
 type Turn struct {
-	e    *Elector
-	term *term // nil: taken without an election
+	e     *Elector
+	term  *term // nil: taken without an election
+	known counts
 }
 
 // Blind says that there is no election behind the turn.
@@ -113,17 +114,30 @@ func (t *Turn) proclaim(ctx context.Context, run *time.Time) {
 	// Only if it is still there: a lease that has ended has taken it along, and
 	// the lease of a put would be refused.
 	_, _ = quorum.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.term.key), ">", 0)},
-		[]clientv3.Op{clientv3.OpPut(t.term.key, t.e.value(run), clientv3.WithLease(t.term.session.Lease()))}, nil)
+		[]clientv3.Op{clientv3.OpPut(t.term.key, t.e.value(run), clientv3.WithLease(t.term.lease))}, nil)
 }
 
-// Check says whether the right is still there. It is asked before each step.
-func (t *Turn) Check() error {
-	if t.term == nil || t.term.alive() {
+// Check says whether the right is still there. It is asked before each step. A
+// turn without an election looks again what every member reports: whoever else is
+// at it shows as a defragmentation that is going, or as one that was completed
+// and is not ours (see Did).
+func (t *Turn) Check(ctx context.Context) error {
+	if t.term == nil {
+		return t.look(ctx)
+	}
+	if t.term.alive() {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Refused, Cause: CauseLost, Op: "run",
 		Msg:  "the election was lost during the run: its lease was not kept alive in time",
 		Hint: "another kvd may have taken over; no further step is made. The next tick asks again"}
+}
+
+// Did tells of a defragmentation of our own.
+func (t *Turn) Did(member uint64) {
+	if n, ok := t.known[member]; ok {
+		t.known[member] = n + 1
+	}
 }
 
 // Leads reports whether this process is the holder, as far as it knows. It asks
