@@ -189,7 +189,7 @@ func TestStopFinishesTheMember(t *testing.T) {
 func TestStartsBeforeItsCluster(t *testing.T) {
 	t.Parallel()
 	c := servertest.New(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
-	p := launch(t, "compact", "--endpoints", c.Endpoint(0), "--schedule", "@every 1s", "--keep-revisions", "5", "-o", "json")
+	p := launch(t, "compact", "--endpoints", c.Endpoint(0), "--schedule", "@every 1s", "--keep-revisions", "5", "-o", "json", "--metrics-listen", "127.0.0.1:0")
 	until(t, "tries again", func() bool { return p.logged("reason", "unavailable")+p.logged("msg", "trying again") > 1 })
 	if err := c.StartMember(servertest.Context(t, 30*time.Second), 0); err != nil {
 		t.Fatal(err)
@@ -210,6 +210,11 @@ func TestStartsBeforeItsCluster(t *testing.T) {
 	}
 	runs := len(p.all())
 	until(t, "runs again", func() bool { return len(p.all()) > runs })
+	until(t, "metrics that agree with the log", func() bool {
+		m := p.metrics()
+		return m[`kvd_schedule_skipped_ticks_total{op="compact",reason="unavailable"}`] == float64(p.logged("reason", "unavailable")) &&
+			m[`kvd_schedule_retries_total{op="compact"}`] == float64(p.logged("msg", "not reachable, trying again"))
+	})
 	if code := p.exit(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

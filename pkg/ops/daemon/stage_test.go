@@ -282,6 +282,19 @@ func (p *process) logged(key, want string) int {
 	return n
 }
 
+// dropped adds up the ticks that the log says fell into a run.
+func (p *process) dropped() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0.0
+	for _, l := range p.logs {
+		if ticks, ok := l["ticks"].(float64); ok && l["reason"] == "running" {
+			n += ticks
+		}
+	}
+	return n
+}
+
 // until waits for something to be so.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
