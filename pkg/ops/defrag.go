@@ -46,7 +46,10 @@ type defragmentation struct {
 	hooks defragHooks
 	local func(m cluster.Member) (defragDisk, bool) // the disk under a member, if it can be seen from here
 
-	late bool            // members are judged when their turn comes, see planDefragLate
+	late bool // members are judged when their turn comes, see planDefragLate
+	// settleSizes waits until sizes have settled, see judgeLate; nil once it has been done.
+	settleSizes func(ctx context.Context) (cluster.View, error)
+
 	todo map[uint64]bool // members that have yet to be defragmented
 	last time.Time       // when the last step that disturbed the cluster ended
 	dist uint64          // the member that it disturbed
@@ -74,12 +77,20 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 			return nil, err
 		}
 	}
-	return planDefrag(ctx, &liveCluster{client: client, urls: urls, http: client.HTTPClient()}, view, o, sink, late)
+	d := newDefragmentation(&liveCluster{client: client, urls: urls, http: client.HTTPClient()}, o, sink)
+	d.late = late
+	d.settleSizes = func(ctx context.Context) (cluster.View, error) { return waitSettled(ctx, client, sink, "defrag") }
+	return d.plan(ctx, view)
 }
 
-func planDefrag(ctx context.Context, c defragCluster, view cluster.View, o DefragOptions, sink progress.Sink, late bool) (*plan.Plan, error) {
-	d := &defragmentation{c: c, opts: o, sink: sink, late: late, todo: map[uint64]bool{}}
+func newDefragmentation(c defragCluster, o DefragOptions, sink progress.Sink) *defragmentation {
+	d := &defragmentation{c: c, opts: o, sink: sink, todo: map[uint64]bool{}}
 	d.local = d.diskOf
+	return d
+}
+
+func (d *defragmentation) plan(ctx context.Context, view cluster.View) (*plan.Plan, error) {
+	o := d.opts
 	var err error
 	if d.rule, err = CompileDefragRule(o.If); err != nil {
 		return nil, err
@@ -94,7 +105,7 @@ func planDefrag(ctx context.Context, c defragCluster, view cluster.View, o Defra
 	p := &plan.Plan{Op: "defrag", GoOn: d.goOn}
 	for _, m := range DefragOrder(view, selected) {
 		skipped, err := d.judge(view, m)
-		if late && !m.Learner {
+		if d.late && !m.Learner {
 			skipped, err = "", nil
 		}
 		if err != nil {

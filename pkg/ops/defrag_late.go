@@ -17,22 +17,43 @@ func planDefragLate(ctx context.Context, client *cluster.Client, view cluster.Vi
 
 // judgeLate is asked by a member's guard, with a fresh view: also where the plan
 // was made of sizes that were true then, somebody else may have been there since.
-// Under NOSPACE a member's sizes may be old (see settle_refresh.go), and what was
-// planned is done.
-func (d *defragmentation) judgeLate(view cluster.View, id uint64) error {
-	if !d.late && view.HasAlarm(cluster.AlarmNoSpace) {
-		return nil
+// It returns the view that it judged by.
+//
+// Under NOSPACE a member's sizes may be old (see settle_refresh.go), so what was
+// planned by them is done. Where nothing was planned by them, no member is passed
+// over before the sizes have settled: a compaction that somebody else asked for
+// just before may still be going on, or nobody may have counted what it freed.
+func (d *defragmentation) judgeLate(ctx context.Context, view cluster.View, id uint64) (cluster.View, error) {
+	nospace := view.HasAlarm(cluster.AlarmNoSpace)
+	if !d.late && nospace {
+		return view, nil
 	}
-	m, ok := view.MemberByID(id)
-	if !ok {
-		return nil
+	why, err := d.passOver(view, id)
+	if err == nil && why != "" && nospace && d.settleSizes != nil {
+		var settled cluster.View
+		if settled, err = d.settleSizes(ctx); err != nil {
+			return view, err
+		}
+		d.settleSizes = nil // once: nobody writes
+		if m, ok := settled.MemberByID(id); ok && m.Status != nil {
+			view = assumeLike(settled, view)
+			why, err = d.passOver(view, id)
+		}
 	}
-	why, err := d.judge(view, m)
 	if err != nil || why == "" {
-		return err
+		return view, err
 	}
 	delete(d.todo, id)
-	return plan.Skip(why)
+	return view, plan.Skip(why)
+}
+
+// passOver says why a member that was planned need not be defragmented after all.
+func (d *defragmentation) passOver(view cluster.View, id uint64) (string, error) {
+	m, ok := view.MemberByID(id)
+	if !ok {
+		return "", nil
+	}
+	return d.judge(view, m)
 }
 
 // predictedLate is a member's line in such a plan: what it will be after is not

@@ -21,7 +21,8 @@ func (d *defragmentation) moveStep(m cluster.Member, later bool) plan.Step {
 		if view.Leader != m.ID {
 			return plan.Skip("is not the leader any more")
 		}
-		return d.judgeLate(view, m.ID)
+		view, err = d.judgeLate(ctx, view, m.ID)
+		return err
 	}
 	s.Do = func(ctx context.Context, r *plan.StepResult) error {
 		old, _ := view.MemberByID(m.ID)

@@ -117,7 +117,7 @@ func TestPlanRunsInOrder(t *testing.T) {
 				tc.opts(&o)
 			}
 			f := &fakeCluster{view: fakeView(tc.leader, tc.members...)}
-			p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
+			p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func TestAnElectionInBetween(t *testing.T) {
 	t.Parallel()
 	for _, newLeader := range []uint64{2, 3} {
 		f := &fakeCluster{view: fakeView(1, three()...)}
-		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestFirstFailureStopsUnlessToldOtherwise(t *testing.T) {
 			}
 			return nil
 		}
-		p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
+		p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestNothingStartsWhileOneIsInFlight(t *testing.T) {
 			}
 			return "", errUnreachable()
 		}
-		p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestNoSpaceDecidesNothing(t *testing.T) {
 			if raised {
 				f.view.Alarms = []cluster.Alarm{{MemberID: 1, Type: cluster.AlarmNoSpace}}
 			}
-			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
+			p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +258,7 @@ func TestHooks(t *testing.T) {
 		o := fast()
 		o.Members, o.BeforeMember, o.AfterMember, o.HookTimeout = []string{"a"}, tc.before, tc.after, 500e6
 		f := &fakeCluster{view: fakeView(1, three()...)}
-		p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
+		p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestHooks(t *testing.T) {
 		o := fast()
 		o.AfterMember = bad
 		f := &fakeCluster{view: fakeView(1, three()...)}
-		_, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
+		_, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		errorsIs(t, err, fault.Usage, "hook")
 	}
 }

@@ -26,7 +26,7 @@ func (d *defragmentation) memberStep(m cluster.Member, later bool) plan.Step {
 		if view, err = d.guard(ctx, m); err != nil {
 			return err
 		}
-		if err := d.judgeLate(view, m.ID); err != nil {
+		if view, err = d.judgeLate(ctx, view, m.ID); err != nil {
 			return err
 		}
 		return d.roomForCopy(view, m)

@@ -65,7 +65,7 @@ func TestFollow(t *testing.T) {
 				statuses++
 				return tc.status(statuses)
 			}
-			p, err := planDefrag(t.Context(), f, f.view, fast(), progress.Discard, false)
+			p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestUnknownOutcomeStopsEverything(t *testing.T) {
 	}
 	o := fast()
 	o.ContinueOnError = true
-	p, err := planDefrag(t.Context(), f, f.view, o, progress.Discard, false)
+	p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 	if err != nil {
 		t.Fatal(err)
 	}
