@@ -66,21 +66,14 @@ type alarmList struct {
 }
 
 func runAlarmList(ctx context.Context, app *App, o alarmListOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // nothing was written
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	list := alarmListOf(view)
-	err = app.Print(list, func(w io.Writer) error { return drawAlarms(w, view, list) })
-	if o.exitCode && len(list.Alarms) > 0 {
-		err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: "alarm_raised", Msg: fmt.Sprintf("alarms raised: %d", len(list.Alarms))})
-	}
-	return errors.Join(err, unreadable(view))
+	return app.look(ctx, o.client, func(_ *cluster.Client, view cluster.View) error {
+		list := alarmListOf(view)
+		err := app.Print(list, func(w io.Writer) error { return drawAlarms(w, view, list) })
+		if o.exitCode && len(list.Alarms) > 0 {
+			err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: "alarm_raised", Msg: fmt.Sprintf("alarms raised: %d", len(list.Alarms))})
+		}
+		return errors.Join(err, unreadable(view))
+	})
 }
 
 func alarmListOf(v cluster.View) alarmList {

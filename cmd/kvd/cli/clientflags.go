@@ -97,6 +97,26 @@ func (a *App) connect(ctx context.Context, f clientFlags) (*cluster.Client, erro
 	return cluster.Connect(ctx, b.Config)
 }
 
+// look connects, takes a picture of the cluster, and has it used.
+func (a *App) look(ctx context.Context, f clientFlags, use func(*cluster.Client, cluster.View) error) error {
+	client, err := a.connect(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // nothing was written, or the plan has verified what it did
+	view, err := client.View(ctx)
+	if err != nil {
+		return err
+	}
+	return use(client, view)
+}
+
+// whereIs says which cluster a client talks to, and who said so.
+func whereIs(client *cluster.Client) string {
+	c := client.Config()
+	return strings.Join(c.Endpoints, ",") + " (from " + c.Source + ")"
+}
+
 // askPassword asks on the terminal, without showing what is typed.
 func (a *App) askPassword(user string) (string, error) {
 	in, ok := a.IO.In.(*os.File)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
 
@@ -77,18 +78,11 @@ Lease objects of nodes have nothing to do with them.`,
 }
 
 func runLeaseList(ctx context.Context, app *App, o leaseListOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // nothing was written
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := ops.ListLeases(ctx, client, view, o.LeaseOptions, app.Progress())
-	if list.Requests == 0 {
-		return err
-	}
-	return errors.Join(app.Print(list, func(w io.Writer) error { return drawLeases(w, list) }), err)
+	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		list, err := ops.ListLeases(ctx, client, view, o.LeaseOptions, app.Progress())
+		if list.Requests == 0 {
+			return err
+		}
+		return errors.Join(app.Print(list, func(w io.Writer) error { return drawLeases(w, list) }), err)
+	})
 }

@@ -52,24 +52,17 @@ print it; the decimal of etcd's JSON is understood where it can't be mistaken.`,
 }
 
 func runLeaseShow(ctx context.Context, app *App, o leaseShowOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // nothing was written
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	lease, err := ops.ShowLease(ctx, client, view, o.id)
-	var missing *fault.Error
-	if errors.As(err, &missing) && missing.Cause == cluster.CauseLeaseNotFound && o.alternative != 0 {
-		return missing.WithHint(fmt.Sprintf("the digits were read as hexadecimal; if they are decimal, it is: kvd lease show %s", cluster.FormatID(o.alternative)))
-	}
-	if err != nil {
-		return err
-	}
-	return app.Print(lease, func(w io.Writer) error { return drawLease(w, lease) })
+	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		lease, err := ops.ShowLease(ctx, client, view, o.id)
+		var missing *fault.Error
+		if errors.As(err, &missing) && missing.Cause == cluster.CauseLeaseNotFound && o.alternative != 0 {
+			return missing.WithHint(fmt.Sprintf("the digits were read as hexadecimal; if they are decimal, it is: kvd lease show %s", cluster.FormatID(o.alternative)))
+		}
+		if err != nil {
+			return err
+		}
+		return app.Print(lease, func(w io.Writer) error { return drawLease(w, lease) })
+	})
 }
 
 func drawLease(w io.Writer, l ops.Lease) error {

@@ -13,6 +13,7 @@ import (
 
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
 
@@ -61,21 +62,14 @@ says what can still be done.`,
 }
 
 func runMemberList(ctx context.Context, app *App, o memberListOptions) error {
-	client, err := app.connect(ctx, o.client)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // nothing was written
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	list := ops.ListMembers(ctx, client, view)
-	err = app.Print(list, func(w io.Writer) error { return drawMembers(w, clusterLine(view), list) })
-	if o.exitCode && len(list.Findings) > 0 {
-		err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: list.Findings[0].Cause, Msg: fmt.Sprintf("findings: %d", len(list.Findings))})
-	}
-	return errors.Join(err, unreadable(view))
+	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		list := ops.ListMembers(ctx, client, view)
+		err := app.Print(list, func(w io.Writer) error { return drawMembers(w, clusterLine(view), list) })
+		if o.exitCode && len(list.Findings) > 0 {
+			err = errors.Join(err, &fault.Error{Kind: fault.Wanting, Cause: list.Findings[0].Cause, Msg: fmt.Sprintf("findings: %d", len(list.Findings))})
+		}
+		return errors.Join(err, unreadable(view))
+	})
 }
 
 func drawMembers(w io.Writer, head string, l ops.MemberList) error {

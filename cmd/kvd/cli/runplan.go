@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -34,22 +33,14 @@ func (f *planFlags) addFlags(fs *pflag.FlagSet) {
 
 // onCluster connects, looks, has a plan made of what is seen, and runs it.
 func (a *App) onCluster(ctx context.Context, c clientFlags, f planFlags, makePlan func(*cluster.Client, cluster.View) (*plan.Plan, error)) error {
-	client, err := a.connect(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer client.Close() //nolint:errcheck // the plan has verified what it did
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	p, err := makePlan(client, view)
-	if err != nil {
-		return err
-	}
-	// Which cluster this is about is what the user consents to.
-	where := strings.Join(client.Config().Endpoints, ",") + " (from " + view.Source + ")"
-	return a.runPlan(ctx, p, where, f)
+	return a.look(ctx, c, func(client *cluster.Client, view cluster.View) error {
+		p, err := makePlan(client, view)
+		if err != nil {
+			return err
+		}
+		// Which cluster this is about is what the user consents to.
+		return a.runPlan(ctx, p, whereIs(client), f)
+	})
 }
 
 // runPlan shows a plan, asks, runs it and prints the report, also after a

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -103,7 +102,7 @@ func (a *App) runScheduled(ctx context.Context, s scheduled) error {
 		return err
 	}
 	defer out.close()
-	source := strings.Join(client.Config().Endpoints, ",") + " (from " + client.Config().Source + ")"
+	source := whereIs(client)
 	log := a.logger()
 	o := daemon.Options{
 		Op: s.op, Version: version, Schedule: sched, Client: client, Listen: s.flags.listen, Log: log, Lead: s.flags.lead,
@@ -179,7 +178,7 @@ func (a *App) dryRunScheduled(ctx context.Context, client *cluster.Client, sched
 	o := sched.Options()
 	shown := scheduleShown{Schedule: o.Expr, Timezone: sched.Location().String(), Window: o.Window, Jitter: o.Jitter.Seconds(),
 		NextRuns: sched.Runs(time.Now(), dryRuns), Plan: p.Describe()}
-	shown.Plan.Source = strings.Join(client.Config().Endpoints, ",") + " (from " + view.Source + ")"
+	shown.Plan.Source = whereIs(client)
 	return errors.Join(p.Check(ctx), a.Print(shown, func(w io.Writer) error {
 		fmt.Fprintf(w, "schedule: %s\n", sched)
 		for _, t := range shown.NextRuns {
