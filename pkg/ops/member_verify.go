@@ -66,40 +66,29 @@ func (c *membership) proveAll(ctx context.Context, view cluster.View, through ui
 	return fmt.Sprintf("%s; %s through %s", balanceOf(view), how, counted(proved, "voter")), nil
 }
 
-// prove sends a write through a member that leaves nothing behind: a lease,
-// granted and revoked. Under NOSPACE a delete of a key that does not exist passes
-// where a lease is refused; under CORRUPT nothing does.
+// prove sends a write through a member that leaves nothing behind. Under NOSPACE a
+// delete of a key that does not exist passes where a lease is refused; under
+// CORRUPT nothing does.
 func (c *membership) prove(ctx context.Context, m cluster.Member) (string, error) {
-	mc, err := c.client.Member(m.ID)
-	if err != nil {
-		return "", err
-	}
-	if err := mc.Connect(ctx); err != nil {
-		return "", err
-	}
-	try := func(f func(context.Context) error) error {
-		rctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
-		defer cancel()
-		return mc.Explain(ctx, c.op, f(rctx))
-	}
-	err = try(func(ctx context.Context) error {
-		lease, err := mc.Etcd().Grant(ctx, proveTTL)
-		if err != nil {
-			return err
-		}
-		_, err = mc.Etcd().Revoke(ctx, lease.ID)
-		return err
-	})
+	err := proveWrite(ctx, c.client, c.op, m)
 	switch fault.CauseOf(err) {
 	case cluster.CauseNoSpace:
-		return "NOSPACE is raised, a delete passes", try(func(ctx context.Context) error {
-			_, err := mc.Etcd().Delete(ctx, absentKey)
-			return err
-		})
+		return "NOSPACE is raised, a delete passes", c.proveDelete(ctx, m)
 	case cluster.CauseCorrupt:
 		return "not proved by a write, since CORRUPT is raised; asked", nil
 	}
 	return "a write passes", err
+}
+
+func (c *membership) proveDelete(ctx context.Context, m cluster.Member) error {
+	mc, err := c.client.Member(m.ID)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
+	defer cancel()
+	_, err = mc.Etcd().Delete(ctx, absentKey)
+	return mc.Explain(ctx, c.op, err)
 }
 
 // absentKey is a key that nobody has.

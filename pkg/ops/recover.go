@@ -238,19 +238,13 @@ func (r *recovery) tooFull(ctx context.Context, view cluster.View, full []cluste
 	return &fault.Error{Kind: fault.Refused, Cause: "live_data", Op: "alarm recover", Msg: msg + "; the alarm is left as it is", Hint: hint}
 }
 
-// proveTTL is the life of the lease of the proof, in seconds, in case it cannot
-// be revoked.
-const proveTTL = 10
-
-// proveStep proves that a member takes writes that cost: a lease is granted
-// through it, charged against its quota as a put is, and revoked. Nothing is left
-// in the key space.
+// proveStep proves that a member takes writes again, and measures its headroom.
 func (r *recovery) proveStep(m cluster.Member) plan.Step {
 	return plan.Step{
 		StepResult: plan.StepResult{Subject: m.Label(), Action: "prove: grant a lease, revoke it"},
 		Do: func(ctx context.Context, res *plan.StepResult) error {
 			began := time.Now()
-			if err := r.prove(ctx, m); err != nil {
+			if err := proveWrite(ctx, r.client, "alarm recover", m); err != nil {
 				return err
 			}
 			took := time.Since(began)
@@ -267,24 +261,6 @@ func (r *recovery) proveStep(m cluster.Member) plan.Step {
 			return nil
 		},
 	}
-}
-
-func (r *recovery) prove(ctx context.Context, m cluster.Member) error {
-	mc, err := r.client.Member(m.ID)
-	if err != nil {
-		return err
-	}
-	if err := mc.Connect(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.client.Config().CommandTimeout)
-	defer cancel()
-	lease, err := mc.Etcd().Grant(ctx, proveTTL)
-	if err != nil {
-		return mc.Explain(ctx, "alarm recover", err)
-	}
-	_, err = mc.Etcd().Revoke(ctx, lease.ID)
-	return mc.Explain(ctx, "alarm recover", err)
 }
 
 // quotaLike carries over a quota that the user stated.
