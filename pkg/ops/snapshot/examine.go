@@ -16,8 +16,6 @@ import (
 type Options struct {
 	// Live reads a file although a running server holds it.
 	Live bool
-	// Op names the command in progress and errors.
-	Op string
 }
 
 // maxDamages is how many pieces of damage are kept; the rest is counted.
@@ -50,7 +48,7 @@ var errUnreadable = errors.New("the file cannot be read")
 
 // examine reads a whole file: its bytes for the hashes in one thread, its pages in
 // another.
-func examine(ctx context.Context, f *dbfile.File, o Options, sink progress.Sink) (*examination, error) {
+func examine(ctx context.Context, f *dbfile.File, op string, sink progress.Sink) (*examination, error) {
 	e := &examination{path: f.Name(), size: f.Size(), header: f.Header(), data: f.DataSize()}
 	holder, live := f.Live()
 	e.live = live
@@ -60,7 +58,7 @@ func examine(ctx context.Context, f *dbfile.File, o Options, sink progress.Sink)
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		e.hashes, err = hashFile(gctx, f, o.Op, sink)
+		e.hashes, err = hashFile(gctx, f, op, sink)
 		return err
 	})
 	g.Go(func() error { return e.read(gctx, f) })
@@ -69,7 +67,7 @@ func examine(ctx context.Context, f *dbfile.File, o Options, sink progress.Sink)
 		if ctx.Err() != nil || errors.As(err, &known) {
 			return nil, err
 		}
-		return nil, &fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: o.Op, Subject: e.path, Err: fmt.Errorf("%w: %w", errUnreadable, err)}
+		return nil, &fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: op, Subject: e.path, Err: fmt.Errorf("%w: %w", errUnreadable, err)}
 	}
 	e.finish()
 	if live {

@@ -17,26 +17,25 @@ import (
 //
 // Errors without a Status are those of dbfile.Open.
 func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*Status, error) {
-	o.Op = "snapshot status"
+	const op = "snapshot status"
 	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
 	if err != nil {
-		return nil, reword(err, o.Op)
+		return nil, reword(err, op)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	e, err := examine(ctx, f, o, sink)
+	e, err := examine(ctx, f, op, sink)
 	if err != nil {
 		return nil, err
 	}
-	j := e.judge()
-	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	j := e.verdict()
 	switch {
 	case j.verdict == Restorable || j.verdict == Unproven:
 		return &e.status, nil
 	case e.live && e.changed:
-		return &e.status, &fault.Error{Kind: fault.Inconclusive, Cause: string(j.class), Op: o.Op, Subject: path, Msg: j.summary, Hint: j.hint}
+		return &e.status, &fault.Error{Kind: fault.Inconclusive, Cause: string(j.class), Op: op, Subject: path, Msg: j.summary, Hint: j.hint}
 	}
 	return &e.status, &fault.Error{
-		Kind: fault.Damage, Cause: string(j.class), Op: o.Op, Subject: path, Msg: j.summary,
+		Kind: fault.Damage, Cause: string(j.class), Op: op, Subject: path, Msg: j.summary,
 		Hint: "`kvd snapshot verify` names each piece of damage, and what is lost with it",
 	}
 }
@@ -45,18 +44,17 @@ func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*
 // not an error: an error means that it could not be made. A path that holds
 // something else than a backend file is judged too.
 func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*Verification, error) {
-	o.Op = "snapshot verify"
+	const op = "snapshot verify"
 	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
 	if err != nil {
-		return judgeUnopened(path, o.Op, err)
+		return judgeUnopened(path, op, err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	e, err := examine(ctx, f, o, sink)
+	e, err := examine(ctx, f, op, sink)
 	if err != nil {
 		return nil, err
 	}
-	j := e.judge()
-	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	j := e.verdict()
 	v := &Verification{
 		File: path, SizeBytes: e.size, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
 		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size), ExtraBytes: e.hashes.extraBytes,
@@ -100,4 +98,11 @@ func reword(err error, op string) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	return e.On(op, e.Subject)
+}
+
+// verdict judges what was found, and records the judgement in the status.
+func (e *examination) verdict() judgement {
+	j := e.judge()
+	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	return j
 }
