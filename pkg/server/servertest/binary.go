@@ -66,11 +66,7 @@ func Reference(tb testing.TB, program string) string {
 // of this checkout, outside the test's temporary folder: the linker is spared
 // where nothing changed, and no copy is left per test process.
 func goBuild(name, pkg, dir string) (string, error) {
-	root, err := sourceRoot()
-	if err != nil {
-		return "", err
-	}
-	place, unlock, err := lockedPlace(root)
+	root, place, unlock, err := lockedPlace()
 	if err != nil {
 		return "", err
 	}
@@ -94,25 +90,28 @@ func sourceRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// lockedPlace is the folder for what was built from a source tree, which is
-// this process's own until it calls unlock.
-func lockedPlace(root string) (place string, unlock func(), err error) {
+// lockedPlace is the source tree and the folder for what is built from it, which
+// is this process's own until it calls unlock.
+func lockedPlace() (root, place string, unlock func(), err error) {
+	if root, err = sourceRoot(); err != nil {
+		return "", "", nil, err
+	}
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = os.TempDir()
 	}
 	place = filepath.Join(base, "kvd-test", fmt.Sprintf("%x", sha256.Sum256([]byte(root)))[:16])
 	if err := os.MkdirAll(place, 0o700); err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(place, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	unlock = func() { _ = lock.Close() }
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		unlock()
-		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return "", "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	return place, unlock, nil
+	return root, place, unlock, nil
 }

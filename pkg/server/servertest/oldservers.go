@@ -44,11 +44,7 @@ func oldServer(version string) (string, error) {
 		}
 		return path, nil
 	}
-	root, err := sourceRoot()
-	if err != nil {
-		return "", err
-	}
-	place, unlock, err := lockedPlace(root)
+	root, place, unlock, err := lockedPlace()
 	if err != nil {
 		return "", err
 	}
