@@ -195,8 +195,33 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	for n := 0; count == 0 || n < count; n++ {
 		_, err := client.Put(ctx, prefix+strconv.Itoa(n%keys), value, opts...)
 		if count == 0 && errors.Is(err, rpctypes.ErrNoSpace) {
-			return
+			break
 		}
 		ts.Check(err)
 	}
+	ts.Check(sizesSettled(ctx, client))
+}
+
+// sizesSettled waits until every member that answers tells the same sizes twice,
+// further apart than the 100 ms after which etcd commits its backend: what a
+// member tells of its sizes is as of the last commit.
+func sizesSettled(ctx context.Context, client *clientv3.Client) error {
+	sizes := make(map[string]int64)
+	for same := false; !same; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("sizes after the puts: %w", ctx.Err())
+		case <-time.After(150 * time.Millisecond):
+		}
+		same = true
+		for _, endpoint := range client.Endpoints() {
+			one, cancel := context.WithTimeout(ctx, 2*time.Second)
+			status, err := client.Status(one, endpoint)
+			cancel()
+			if err == nil && sizes[endpoint] != status.DbSizeInUse {
+				sizes[endpoint], same = status.DbSizeInUse, false
+			}
+		}
+	}
+	return nil
 }
