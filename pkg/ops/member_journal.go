@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
@@ -81,35 +82,15 @@ func (j replaceJournal) save(r *replaceRecord) error {
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return j.failed(err)
 	}
-	f, err := os.CreateTemp(j.dir, ".member-replace-*")
-	if err != nil {
-		return j.failed(err)
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone by then if all went well
-	_, err = f.Write(append(raw, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return j.failed(err)
-	}
-	if err := os.Rename(f.Name(), j.path); err != nil {
-		return j.failed(err)
-	}
-	return j.syncDir()
-}
-
-// drop removes the record.
-func (j replaceJournal) drop() error {
-	if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := atomicfile.Write(j.path, append(raw, '\n'), 0o600); err != nil {
 		return j.failed(err)
 	}
 	return nil
 }
 
-func (j replaceJournal) syncDir() error {
-	d, err := os.Open(j.dir)
-	if err != nil {
-		return j.failed(err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+// drop removes the record.
+func (j replaceJournal) drop() error {
+	if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return j.failed(err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -80,7 +81,7 @@ func readBounded(path string) ([]byte, error) {
 }
 
 // Save writes the samples so that either the old or the new file is there
-// whatever happens: a temporary file, fsync, rename, fsync of the directory.
+// whatever happens.
 func (l *Log) Save(dir string, now time.Time) error {
 	l.mu.Lock()
 	body := fileBody{Format: format, Cluster: strconv.FormatUint(l.cluster, 16)}
@@ -94,32 +95,10 @@ func (l *Log) Save(dir string, now time.Time) error {
 		return err
 	}
 	path := Path(dir, l.cluster)
-	if err := replace(path, append(raw, '\n')); err != nil {
+	if err := atomicfile.Write(path, append(raw, '\n'), 0o600); err != nil {
 		return failed("write", path, err)
 	}
 	return nil
-}
-
-func replace(path string, raw []byte) error {
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, filepath.Base(path)+".tmp*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(raw)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func failed(op, path string, err error) error {

@@ -1,0 +1,66 @@
+// Package atomicfile gives a file its name only when it is whole and on disk: it is
+// written under another name in the same folder, fsynced, renamed, and the folder
+// is fsynced. Whatever happens, a power cut included, there is the old file or the
+// new one under the name, never a part.
+//
+// Errors are those of the operating system; the caller knows what the file is for.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write puts content under path, over whatever file is there.
+func Write(path string, content []byte, perm fs.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Chmod(perm), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name()) // gone already where only the folder was not fsynced
+	}
+	return err
+}
+
+// Rename gives a file or folder that is on disk already its name, over a file
+// that has it. Both names must be in the same folder.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// RenameNew is Rename that fails with fs.ErrExist where something has the name,
+// without a moment in which something that comes up meanwhile could be lost.
+func RenameNew(from, to string) error {
+	if err := renameNew(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// linkAndRemove is RenameNew for files on systems whose rename always replaces.
+func linkAndRemove(from, to string) error {
+	if err := os.Link(from, to); err != nil {
+		return err
+	}
+	return os.Remove(from)
+}
+
+// SyncDir makes the names in a folder last.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
