@@ -7,7 +7,6 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
-	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
 )
 
@@ -43,7 +42,7 @@ func (d *defragmentation) guard(ctx context.Context, m cluster.Member) (cluster.
 	if err := refusal(m, gates(view, m, d.opts.MaxLag)); err != nil {
 		return view, err
 	}
-	return view, d.noneInFlight(ctx, view, m)
+	return view, d.undisturbed(ctx, view, m)
 }
 
 // refusal makes an error of the first gate that is not passed.
@@ -141,25 +140,6 @@ func quorumGate(view cluster.View, m cluster.Member) gate {
 		g.refuse = g.saw
 	}
 	return g
-}
-
-// noneInFlight refuses while any member defragments, whoever asked for it: a
-// second request would be queued behind the first and then do it all again.
-// Members whose metrics can't be read have answered their status, which they
-// don't while they defragment.
-func (d *defragmentation) noneInFlight(ctx context.Context, view cluster.View, m cluster.Member) error {
-	for _, other := range view.Answered() {
-		s, err := d.c.Metrics(ctx, other)
-		if err != nil {
-			continue
-		}
-		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
-			return &fault.Error{Kind: fault.Refused, Cause: "defrag_inflight", Op: "defrag", Subject: m.Label(),
-				Msg:  fmt.Sprintf("gate %q: %s is being defragmented already", "none in flight", other.Label()),
-				Hint: "wait until it is done (etcd_disk_defrag_inflight in its /metrics goes back to 0)"}
-		}
-	}
-	return nil
 }
 
 // settle waits until the member that the last step disturbed has caught up and

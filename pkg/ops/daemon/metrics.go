@@ -56,7 +56,7 @@ func states() []string {
 const otherGuard = "other"
 
 func guards() []string {
-	return []string{"voter_missing", cluster.CauseNoLeader, "lag", "quorum", cluster.CauseCorrupt, "defrag_inflight", "disk_space",
+	return []string{"voter_missing", cluster.CauseNoLeader, "lag", "quorum", cluster.CauseCorrupt, "defrag_inflight", "snapshot_inflight", "disk_space",
 		"recreated_key", "quota_unknown", "no_successor", lead.CauseLost, otherGuard}
 }
 
