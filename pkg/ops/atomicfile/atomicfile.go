@@ -15,6 +15,15 @@ import (
 
 // Write puts content under path, over whatever file is there.
 func Write(path string, content []byte, perm fs.FileMode) error {
+	return write(path, content, perm, Rename)
+}
+
+// WriteNew is Write that fails with fs.ErrExist where something has the name.
+func WriteNew(path string, content []byte, perm fs.FileMode) error {
+	return write(path, content, perm, RenameNew)
+}
+
+func write(path string, content []byte, perm fs.FileMode, rename func(from, to string) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp*")
 	if err != nil {
 		return err
@@ -22,7 +31,7 @@ func Write(path string, content []byte, perm fs.FileMode) error {
 	_, err = tmp.Write(content)
 	err = errors.Join(err, tmp.Chmod(perm), tmp.Sync(), tmp.Close())
 	if err == nil {
-		err = Rename(tmp.Name(), path)
+		err = rename(tmp.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // gone already where only the folder was not fsynced

@@ -24,6 +24,9 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%q, %v; want %q", got, err, content)
 		}
 	}
+	if err := atomicfile.WriteNew(path, []byte("x"), 0o640); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("written anew over a file: %v", err)
+	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

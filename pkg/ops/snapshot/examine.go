@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,8 @@ type examination struct {
 	status            Status
 	live              bool
 	changed           bool // a server wrote to it while it was read
+	content           content
+	kubernetes        bool // there are keys that only an API server writes
 }
 
 // errUnreadable is wrapped by errors of the disk.
@@ -97,6 +100,7 @@ func (e *examination) damage(d *dbfile.Damage) error {
 // Source: go.etcd.io/etcd/server/v3 v3.7.3, storage/mvcc/kvstore_txn.go (put, delete).
 func (e *examination) record(r *dbfile.Record) error {
 	s := &e.status
+	e.content.record(r)
 	s.Revisions++
 	size := int64(len(r.RawKey) + len(r.RawValue))
 	live := e.scan.Live.Has(r.Index)
@@ -117,6 +121,7 @@ func (e *examination) record(r *dbfile.Record) error {
 		return nil
 	case live:
 		s.Keys++
+		e.kubernetes = e.kubernetes || bytes.HasPrefix(r.Key, []byte("/registry/"))
 		if r.Lease != 0 {
 			s.Leases.Keys++
 		}
@@ -139,6 +144,7 @@ func (e *examination) contradicts(r *dbfile.Record, what string) {
 // other takes a record of the small buckets. What does not decode there is damage
 // of the record: the server that starts on the file ends.
 func (e *examination) other(bucket string, key, value []byte) error {
+	e.content.other(bucket, key, value)
 	err := e.status.take(bucket, key, value)
 	if err == nil {
 		return nil

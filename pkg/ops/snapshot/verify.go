@@ -54,13 +54,17 @@ func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*V
 	if err != nil {
 		return nil, err
 	}
+	return e.verification(), nil
+}
+
+// verification judges what was found.
+func (e *examination) verification() *Verification {
 	j := e.verdict()
-	v := &Verification{
-		File: path, SizeBytes: e.size, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
+	return &Verification{
+		File: e.path, SizeBytes: e.size, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
 		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size), ExtraBytes: e.hashes.extraBytes,
 		DamagesFound: e.damaged, Findings: e.findings(), Content: &e.status,
 	}
-	return v, nil
 }
 
 // judgeUnopened judges what could not even be opened as a backend file.

@@ -1,0 +1,257 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+)
+
+// RestoreOptions say what to restore, and which of its members here.
+type RestoreOptions struct {
+	File   string
+	Recipe Recipe // from a file, or with what flags say and nothing of the snapshot
+	Here   []RestoreTarget
+}
+
+// RestoreTarget is one member and where its data go.
+type RestoreTarget struct {
+	Name    string
+	DataDir string
+	WALDir  string // empty where the log is with the data
+}
+
+// Restore is a file that was verified, with a plan to make members of it. Close it
+// at the end, whether the plan was run or not.
+type Restore struct {
+	Plan         *plan.Plan
+	Recipe       Recipe // complete
+	Verification *Verification
+
+	path    string // where etcd's code reads it
+	file    *dbfile.File
+	stat    fs.FileInfo
+	source  *examination
+	members []*memberRestore
+	sink    progress.Sink
+}
+
+// memberRestore is a member on its way.
+type memberRestore struct {
+	RecipeMember
+	dataDir, walDir string // as given
+	ID              ID
+	data, wal       target // wal.path is empty where the log is with the data
+	done            bool   // an earlier run has put it into its place
+	places          []*workplace
+}
+
+// RestoreDetail is what programs want to know of a restore beside its steps.
+type RestoreDetail struct {
+	Recipe    Recipe          `json:"plan"`
+	ClusterID ID              `json:"cluster_id"`
+	Verdict   Verdict         `json:"verdict"`
+	Members   []RestoreMember `json:"members"` // those that are restored here
+	// Next is what to do then, in order.
+	Next []string `json:"next"`
+}
+
+// RestoreMember is one of them.
+type RestoreMember struct {
+	Name    string `json:"name"`
+	ID      ID     `json:"id"`
+	DataDir string `json:"data_dir"`
+	WALDir  string `json:"wal_dir,omitempty"`
+	Start   string `json:"start"` // the command line
+	Etcd    string `json:"etcd"`  // the same for stock etcd
+}
+
+// PlanRestore verifies a file and plans to make members' data of it. Nothing is
+// created before the plan is run. The file stays open, with the lock that keeps a
+// server from starting on it, until Close.
+//
+// Errors: fault.Usage where the options contradict each other, fault.Refused
+// where a target is not free, the file is another one than the recipe's, a server
+// holds it, or it has no hash and the recipe does not say to go without;
+// fault.Damage where it is not restorable.
+func PlanRestore(ctx context.Context, o RestoreOptions, sink progress.Sink) (*Restore, error) {
+	r := &Restore{Recipe: o.Recipe, path: o.File, sink: sink}
+	if err := r.Recipe.check(); err != nil {
+		return nil, err
+	}
+	if err := r.aimAll(o.Here); err != nil {
+		return nil, err
+	}
+	if err := r.verify(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	if err := r.makePlan(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Close lets go of the file, and removes what a run that failed had built.
+func (r *Restore) Close() error {
+	var errs []error
+	for _, m := range r.members {
+		errs = append(errs, m.leave())
+	}
+	if r.file != nil {
+		errs = append(errs, r.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// aimAll finds out where the members go.
+func (r *Restore) aimAll(here []RestoreTarget) error {
+	for _, t := range here {
+		m, ok := r.Recipe.member(t.Name)
+		if !ok {
+			return recipeError("name", fmt.Sprintf("%q is none of the members %s", t.Name, strings.Join(r.Recipe.names(), ", ")), "--name is one of them")
+		}
+		mr := &memberRestore{RecipeMember: m, dataDir: t.DataDir, walDir: t.WALDir}
+		if err := mr.aim(); err != nil {
+			return err
+		}
+		for _, other := range r.members {
+			if other.data.path == mr.data.path || mr.wal.path != "" && other.wal.path == mr.wal.path {
+				return recipeError("data_dir", fmt.Sprintf("%s and %s would be in the same folder", other.Name, mr.Name), "")
+			}
+		}
+		r.members = append(r.members, mr)
+	}
+	return nil
+}
+
+func (m *memberRestore) aim() error {
+	data, err := aim(m.dataDir, "member")
+	m.data = data
+	if fault.CauseOf(err) == "target_exists" && readRecord(m.data.path) != nil {
+		m.done, err = true, nil // whether it is of this restore is seen once the file was read
+	}
+	if err != nil || m.walDir == "" {
+		return err
+	}
+	wal, err := aim(m.walDir, "")
+	if wal.path == filepath.Join(data.path, "member", "wal") {
+		m.walDir = "" // where it is anyway
+		return nil
+	}
+	m.wal = wal
+	switch {
+	case m.done, fault.CauseOf(err) == "target_exists" && readJournal(data.aside).ownsWAL(wal.path):
+		err = nil
+	case within(wal.path, data.path) || within(data.path, wal.path):
+		err = recipeError("wal_dir", wal.path+" and "+data.path+" are one in the other", "give a folder of its own, or none")
+	}
+	return err
+}
+
+// within says whether a path is another or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// verify opens the file, reads all of it, and judges it as Verify does.
+func (r *Restore) verify(ctx context.Context) error {
+	f, err := dbfile.Open(r.path)
+	if err != nil {
+		return r.unopened(err)
+	}
+	r.file = f
+	if r.stat, err = os.Stat(r.path); err != nil {
+		return fileError(opRestore, r.path, err)
+	}
+	if r.source, err = examine(ctx, f, opRestore, r.sink); err != nil {
+		return err
+	}
+	r.Verification = r.source.verification()
+	if err := r.admit(); err != nil {
+		return err
+	}
+	if err := r.Recipe.complete(r.Verification.Content); err != nil {
+		return err
+	}
+	if to := r.bumpedTo(); to != 0 && to <= r.Verification.Content.Revision {
+		return recipeError("bump_revision", fmt.Sprintf("%d is too little: the last record has revision %d, and %d is compacted already",
+			r.Recipe.BumpRevision, r.source.content.last.Main, r.Verification.Content.Revision), "")
+	}
+	return nil
+}
+
+// unopened says why a file cannot be restored that is none, or held by a server.
+func (r *Restore) unopened(err error) error {
+	if fault.CauseOf(err) == "file_in_use" {
+		var e *fault.Error
+		errors.As(err, &e)
+		e = e.On(opRestore, r.path)
+		e.Hint = "it is a running member's own file: take a snapshot with `kvd snapshot save`, or stop the member"
+		return e
+	}
+	v, err := judgeUnopened(r.path, opRestore, err)
+	if err != nil {
+		return err
+	}
+	return &fault.Error{Kind: fault.Damage, Cause: string(v.Class), Op: opRestore, Subject: r.path,
+		Msg: v.Verdict.Words() + ": " + v.Summary, Hint: v.Hint}
+}
+
+// admit refuses what is not restorable, and what needs a decision that was not made.
+func (r *Restore) admit() error {
+	v := r.Verification
+	e := &fault.Error{Kind: fault.Damage, Cause: string(v.Class), Op: opRestore, Subject: r.path,
+		Msg: v.Verdict.Words() + ": " + v.Summary, Hint: v.Hint + "; nothing was created"}
+	switch {
+	case v.Verdict == NotRestorable:
+		return e
+	case v.Verdict == Restorable || r.Recipe.SkipHashCheck:
+		return nil
+	}
+	if v.Verdict == Unproven {
+		e.Kind = fault.Refused
+	}
+	e.Hint = "prefer another snapshot; --skip-hash-check restores this one as it is: " + r.loss()
+	return e
+}
+
+// loss says what one goes without who skips the hash.
+func (r *Restore) loss() string {
+	if r.Verification.Verdict == Unproven {
+		return "its structure is well, and nothing proves that the values are what they were"
+	}
+	return "values may be wrong, or the last transaction missing"
+}
+
+// bumpedTo is the revision that the record has which lifts it, 0 for none. etcd
+// counts from the last record.
+func (r *Restore) bumpedTo() int64 {
+	if r.Recipe.BumpRevision == 0 {
+		return 0
+	}
+	return r.source.content.last.Main + r.Recipe.BumpRevision
+}
+
+// sortedMembers are the members as they are found again.
+func (r *Restore) sortedMembers() []RecipeMember {
+	var out []RecipeMember
+	for _, m := range r.Recipe.Members {
+		urls := slices.Clone(m.PeerURLs)
+		slices.Sort(urls)
+		out = append(out, RecipeMember{Name: m.Name, PeerURLs: urls})
+	}
+	slices.SortFunc(out, func(a, b RecipeMember) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func dbOf(dataDir string) string { return filepath.Join(dataDir, "member", "snap", "db") }

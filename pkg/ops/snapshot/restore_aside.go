@@ -1,0 +1,259 @@
+package snapshot
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"kvd/pkg/ops/fault"
+)
+
+// The names that a restore uses until it has put a folder into its place.
+const (
+	asideSuffix = ".kvd-restore"     // the folder beside the target: .NAME.kvd-restore
+	journalName = "kvd-restore.json" // in it: who works here. Locked while somebody does
+	builtName   = "built"            // in it: what becomes the target
+	// walMarker is in a WAL folder from its rename to that of the data. etcd
+	// ignores files of that ending there.
+	walMarker = "kvd-restore.tmp"
+)
+
+// target is a folder that a restore makes, and how it gets there: built aside,
+// on the same file system, and renamed. Where the folder is there already and
+// empty (a mount point, or made with the right owner), it stays, and what is
+// renamed is the folder in it.
+type target struct {
+	path  string // absolute
+	aside string // the folder that things are built in
+	from  string // below it
+	to    string // path, or a folder in it
+}
+
+// aim finds out how a folder gets to path, and whether it is free. sub is what is
+// moved into a folder that is there; empty means that it is replaced.
+func aim(path, sub string) (target, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return target{}, fileError(opRestore, path, err)
+	}
+	t := target{path: abs, aside: asideOf(abs), to: abs}
+	t.from = filepath.Join(t.aside, builtName)
+	if _, err := os.Stat(filepath.Dir(abs)); err != nil {
+		return t, &fault.Error{Kind: fault.Usage, Cause: "no_parent", Op: opRestore, Subject: abs, Err: err, Hint: "make the folder that it is to be in"}
+	}
+	info, err := os.Lstat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return t, fileError(opRestore, abs, err)
+	case !info.IsDir() && info.Mode()&fs.ModeSymlink == 0:
+		return t, occupied(abs, "a file, not a folder")
+	default:
+		return aimInto(t, sub)
+	}
+	return t, nil
+}
+
+// asideOf is the folder beside a path in which it is built.
+func asideOf(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+asideSuffix)
+}
+
+// aimInto aims at a folder that is there.
+func aimInto(t target, sub string) (target, error) {
+	names, err := namesIn(t.path)
+	if err != nil {
+		return t, fileError(opRestore, t.path, err)
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == asideSuffix || n == "lost+found" })
+	if len(names) > 0 {
+		return t, occupied(t.path, describeDir(t.path, names))
+	}
+	if sub != "" {
+		t.aside, t.to = filepath.Join(t.path, asideSuffix), filepath.Join(t.path, sub)
+		t.from = filepath.Join(t.aside, builtName, sub)
+	}
+	return t, nil
+}
+
+func namesIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func occupied(path, what string) error {
+	return &fault.Error{Kind: fault.Refused, Cause: "target_exists", Op: opRestore, Subject: path,
+		Msg: "there is something already: " + what, Hint: "it is left as it is; give another folder, or move it away"}
+}
+
+// journal is what a restore notes down beside its target before it begins.
+type journal struct {
+	ID      string `json:"id"`
+	Purpose string `json:"purpose"`
+	WALDir  string `json:"wal_dir,omitempty"` // the WAL folder that is put into its place first
+}
+
+// workplace is a folder beside a target that one restore works in. The lock on
+// its journal ends with the process that has it.
+type workplace struct {
+	target
+	lock    *fileutil.LockedFile
+	old     *journal // of an interrupted restore, whose left-overs are gone now
+	journal journal
+}
+
+// open makes the folder beside the target and takes it for this process. What an
+// interrupted restore has left there is removed; a folder with anything else in it
+// is refused.
+func (t target) open(walDir string) (*workplace, error) {
+	switch err := os.Mkdir(t.aside, 0o700); {
+	case errors.Is(err, fs.ErrExist):
+		names, err := namesIn(t.aside)
+		if err != nil {
+			return nil, fileError(opRestore, t.aside, err)
+		}
+		for _, n := range names {
+			if n != journalName && n != builtName {
+				return nil, occupied(t.aside, fmt.Sprintf("a folder with %q in it, which no restore has left", n))
+			}
+		}
+	case err != nil:
+		return nil, fileError(opRestore, t.aside, err)
+	}
+	w := &workplace{target: t, journal: journal{ID: rand.Text(), Purpose: "a restore that is under way; kvd removes it where that was interrupted", WALDir: walDir}}
+	if err := w.take(); err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(filepath.Join(t.aside, builtName)); err != nil {
+		return nil, errors.Join(fileError(opRestore, t.aside, err), w.lock.Close())
+	}
+	return w, nil
+}
+
+// take locks the journal and reads what is in it.
+func (w *workplace) take() error {
+	path := filepath.Join(w.aside, journalName)
+	lock, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return &fault.Error{Kind: fault.Refused, Cause: "under_way", Op: opRestore, Subject: w.path,
+			Msg: "another restore to there is under way", Hint: "wait for it; " + w.aside + " is where it works"}
+	}
+	if err != nil {
+		return fileError(opRestore, path, err)
+	}
+	w.lock = lock
+	if raw, err := io.ReadAll(io.LimitReader(lock, maxRecipe)); err == nil && len(raw) > 0 {
+		w.old = &journal{}
+		_ = json.Unmarshal(raw, w.old) // cut while it was written: then nothing was built either
+	}
+	return nil
+}
+
+// begin writes the journal, once what an old one speaks of is gone.
+func (w *workplace) begin() error {
+	raw, err := json.Marshal(w.journal)
+	if err == nil {
+		err = w.lock.Truncate(0)
+	}
+	if err == nil {
+		_, err = w.lock.WriteAt(append(raw, '\n'), 0)
+	}
+	if err == nil {
+		err = w.lock.Sync()
+	}
+	if err == nil {
+		err = errors.Join(syncDir(w.aside), syncDir(filepath.Dir(w.aside)))
+	}
+	if err != nil {
+		return fileError(opRestore, w.aside, err)
+	}
+	return nil
+}
+
+// place puts what was built into its place. Everything in it is on disk before,
+// and its new name when place returns.
+func (w *workplace) place() error {
+	if err := syncTree(w.from); err != nil {
+		return fileError(opRestore, w.from, err)
+	}
+	if w.to == w.path {
+		// An empty folder makes way, and nothing else does.
+		if err := os.Remove(w.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fileError(opRestore, w.path, err)
+		}
+	}
+	if err := os.Rename(w.from, w.to); err != nil {
+		return fileError(opRestore, w.to, err)
+	}
+	if err := syncDir(dirOf(w.to)); err != nil {
+		return fileError(opRestore, w.to, err)
+	}
+	return nil
+}
+
+// close removes the folder beside the target and lets go of it.
+func (w *workplace) close() error {
+	err := os.RemoveAll(filepath.Join(w.aside, builtName))
+	err = errors.Join(err, os.Remove(filepath.Join(w.aside, journalName)), os.Remove(w.aside), syncDir(filepath.Dir(w.aside)), w.lock.Close())
+	if err != nil {
+		return fileError(opRestore, w.aside, err)
+	}
+	return nil
+}
+
+// ownsWAL says whether a WAL folder is one that the journal's restore had put into
+// its place before it was interrupted.
+func (j *journal) ownsWAL(dir string) bool {
+	if j == nil || j.ID == "" {
+		return false
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, walMarker))
+	return err == nil && strings.TrimSpace(string(raw)) == j.ID
+}
+
+// readJournal reads the journal of an interrupted restore, nil where there is none.
+func readJournal(aside string) *journal {
+	raw, err := os.ReadFile(filepath.Join(aside, journalName))
+	j := &journal{}
+	if err != nil || json.Unmarshal(raw, j) != nil {
+		return nil
+	}
+	return j
+}
+
+// syncTree writes all files and folders below dir to disk.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && !d.Type().IsRegular() {
+			return nil
+		}
+		return syncDir(path)
+	})
+}
+
+// syncDir writes a folder, or a file, to disk.
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func dirOf(path string) string { return filepath.Dir(path) }
