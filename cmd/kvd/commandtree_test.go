@@ -41,8 +41,9 @@ func withoutCluster() map[string]string {
 		"config view": "reads settings only",
 		"version":     "tells its own version",
 
-		"snapshot status": "reads a file",
-		"snapshot verify": "reads a file",
+		"snapshot status":  "reads a file",
+		"snapshot verify":  "reads a file",
+		"snapshot restore": "makes files of a file",
 	}
 }
 

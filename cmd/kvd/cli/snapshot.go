@@ -13,7 +13,8 @@ import (
 // newSnapshotCmd groups what concerns snapshots.
 func newSnapshotCmd(app *App) *cobra.Command {
 	return newGroupCmd("snapshot", "Look into snapshots and backend files, and prove that they restore",
-		newSnapshotStatusCmd(app, runSnapshotStatus), newSnapshotVerifyCmd(app, runSnapshotVerify))
+		newSnapshotStatusCmd(app, runSnapshotStatus), newSnapshotVerifyCmd(app, runSnapshotVerify),
+		newSnapshotRestoreCmd(app, runSnapshotRestore))
 }
 
 // snapshotStatusOptions are the flags of kvd snapshot status.

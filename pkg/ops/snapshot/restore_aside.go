@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -175,7 +176,7 @@ func (w *workplace) begin() error {
 		err = w.lock.Sync()
 	}
 	if err == nil {
-		err = errors.Join(syncDir(w.aside), syncDir(filepath.Dir(w.aside)))
+		err = errors.Join(atomicfile.SyncDir(w.aside), atomicfile.SyncDir(filepath.Dir(w.aside)))
 	}
 	if err != nil {
 		return fileError(opRestore, w.aside, err)
@@ -195,10 +196,7 @@ func (w *workplace) place() error {
 			return fileError(opRestore, w.path, err)
 		}
 	}
-	if err := os.Rename(w.from, w.to); err != nil {
-		return fileError(opRestore, w.to, err)
-	}
-	if err := syncDir(dirOf(w.to)); err != nil {
+	if err := atomicfile.Rename(w.from, w.to); err != nil {
 		return fileError(opRestore, w.to, err)
 	}
 	return nil
@@ -207,7 +205,7 @@ func (w *workplace) place() error {
 // close removes the folder beside the target and lets go of it.
 func (w *workplace) close() error {
 	err := os.RemoveAll(filepath.Join(w.aside, builtName))
-	err = errors.Join(err, os.Remove(filepath.Join(w.aside, journalName)), os.Remove(w.aside), syncDir(filepath.Dir(w.aside)), w.lock.Close())
+	err = errors.Join(err, os.Remove(filepath.Join(w.aside, journalName)), os.Remove(w.aside), atomicfile.SyncDir(filepath.Dir(w.aside)), w.lock.Close())
 	if err != nil {
 		return fileError(opRestore, w.aside, err)
 	}
@@ -243,17 +241,6 @@ func syncTree(dir string) error {
 		if !d.IsDir() && !d.Type().IsRegular() {
 			return nil
 		}
-		return syncDir(path)
+		return atomicfile.SyncDir(path) // a file is fsynced as a folder is
 	})
 }
-
-// syncDir writes a folder, or a file, to disk.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-func dirOf(path string) string { return filepath.Dir(path) }

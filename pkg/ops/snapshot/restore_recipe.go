@@ -3,8 +3,10 @@ package snapshot
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"sigs.k8s.io/yaml"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -207,40 +210,16 @@ func ReadRecipe(path string) (Recipe, error) {
 	return r, nil
 }
 
-// Write writes the recipe to a file that is not there yet.
+// Write writes the recipe to a file that is not there yet: a plan is written once.
 func (r *Recipe) Write(path string) error {
-	raw, err := yaml.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return writeNew(path, raw)
-}
-
-// writeNew writes a small file that is whole or not there, and refuses where
-// there is one. A link takes a name only where it is free.
-func writeNew(path string, content []byte) error {
 	const op = "write plan"
-	tmp, err := os.CreateTemp(dirOf(path), ".kvd-plan-")
-	if err != nil {
-		return fileError(op, path, err)
-	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // its other name stays
-	_, err = tmp.Write(content)
+	raw, err := yaml.Marshal(r)
 	if err == nil {
-		err = tmp.Sync()
+		err = atomicfile.WriteNew(path, raw, 0o644)
 	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Link(tmp.Name(), path)
-	}
-	if os.IsExist(err) {
+	if errors.Is(err, fs.ErrExist) {
 		return &fault.Error{Kind: fault.Refused, Cause: "exists", Op: op, Subject: path, Msg: "there is a file of that name",
 			Hint: "a plan is written once and used on every host; give another name"}
-	}
-	if err == nil {
-		err = syncDir(dirOf(path))
 	}
 	if err != nil {
 		return fileError(op, path, err)

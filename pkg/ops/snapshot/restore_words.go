@@ -49,9 +49,9 @@ func (r *Restore) notes() []string {
 // Source: go.etcd.io/etcd/server/v3 v3.7.3, storage/mvcc/watchable_store.go (watch, syncWatchers).
 func (r *Restore) bumpNotes() []string {
 	s := r.Verification.Content
-	age := max(0, time.Since(r.stat.ModTime()))
+	age := max(0, time.Since(r.takenAt()))
 	ahead := int64(age.Seconds()) * AutoBumpRate
-	old := fmt.Sprintf("the file was written %s ago: at %d revisions a second clients may be %d ahead of it", roughly(age), AutoBumpRate, ahead)
+	old := fmt.Sprintf("the snapshot is %s old or more: at %d revisions a second clients may be %d ahead of it", roughly(age), AutoBumpRate, ahead)
 	if to := r.bumpedTo(); to > 0 {
 		out := []string{fmt.Sprintf("the revision goes from %d to %d, and all up to there counts as compacted: what watched before is told so and lists anew. Older revisions can no longer be read", s.Revision, to)}
 		if ahead > r.Recipe.BumpRevision {
@@ -67,6 +67,16 @@ func (r *Restore) bumpNotes() []string {
 		fmt.Sprintf("the revision goes back to %d; %s", s.Revision, old),
 		fmt.Sprintf("%s would then wait without an error for changes that never come, and act on old caches: --bump-revision auto lifts the revision by %d and marks all before as compacted, so that they list anew", who, AutoBump),
 	}
+}
+
+// takenAt is when the snapshot was taken, by its manifest; without one when the
+// file was written, which may be later.
+func (r *Restore) takenAt() time.Time {
+	m, err := ReadManifest(ManifestPath(r.file.Name()))
+	if err == nil && m.SnapshotSHA256 == r.Recipe.Snapshot.SHA256 && !m.StartedAt.IsZero() {
+		return m.StartedAt
+	}
+	return r.stat.ModTime()
 }
 
 // roughly shows a duration by its largest unit or two.
