@@ -154,6 +154,9 @@ func fillForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
 			}
 		}
 	}
+	if err := sizesSettled(ctx, client); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // kubernetesForDocs replays the recorded trace.
@@ -172,6 +175,9 @@ func historyForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) 
 		if _, err := client.Put(ctx, "/registry/minions/n1", strings.Repeat("v", 128<<10)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := sizesSettled(ctx, client); err != nil {
+		t.Fatal(err)
 	}
 }
 

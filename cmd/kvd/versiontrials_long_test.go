@@ -182,11 +182,14 @@ func fillUp(t *testing.T, w *world) {
 	for {
 		_, err := cli.Put(servertest.Context(t, 60*time.Second), "/registry/configmaps/default/busy", value)
 		if errors.Is(err, rpctypes.ErrNoSpace) {
-			return
+			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := sizesSettled(servertest.Context(t, 60*time.Second), cli); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -81,14 +81,16 @@ func (s *crash) noteStarts(ctx context.Context, took float64) error {
 	return nil
 }
 
-// level waits until every member has applied the same and returns that view.
+// level waits until every member has applied the same and returns a view from
+// after that: a member answers its status with the revision it had before it
+// looked at what it has applied (Status in server/v3 etcdserver/api/v3rpc/maintenance.go).
 func (s *stage) level(ctx context.Context) (cluster.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, sizesSettle)
 	defer cancel()
 	for {
 		view, err := s.client.View(ctx)
 		if err == nil && view.Err() == nil && sameApplied(view) {
-			return view, nil
+			return s.client.View(ctx)
 		}
 		if werr := wait(ctx, commitPause); werr != nil {
 			return view, &fault.Error{Kind: fault.Unavailable, Cause: "not_settled", Op: "drill",

@@ -50,8 +50,8 @@ func Nospace(ctx context.Context, o Options, sink progress.Sink) (Report, error)
 	return s.r, err
 }
 
-// compactorTurn is the share of the quota at which the compactor has its second
-// round, the last one that works.
+// compactorTurn is the share of the quota that is written, in bytes of keys and
+// values, when the compactor has its second round, the last one that works.
 const compactorTurn = 0.3
 
 // fillLimit is how many times the quota may be written before the fill gives up.
@@ -102,12 +102,7 @@ func (s *nospace) fill(ctx context.Context) error {
 	if _, err := s.compactor.round(ctx, members[0].Etcd()); err != nil {
 		return members[0].Explain(ctx, "compact", err)
 	}
-	watching, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() { defer close(watched); s.watchFill(watching, members[0]) }()
-	err = s.load.run(ctx, fillLimit*s.o.QuotaBytes)
-	stop()
-	<-watched
+	err = s.update(ctx, members[0])
 	s.r.FillSeconds = time.Since(began).Seconds()
 	s.r.WritesUntilFull, s.r.BytesUntilFull, s.r.Written = s.load.writes.Load(), s.load.bytes.Load(), s.load.written()
 	if err != nil {
@@ -121,17 +116,39 @@ func (s *nospace) fill(ctx context.Context) error {
 	return nil
 }
 
-// watchFill tells how large one member's file is while it is filled, and lets
-// the compactor have its turn.
+// update writes into the objects until the cluster is full, and lets the
+// compactor have its turn before. When that is goes by what was written, not by
+// sizes: these are as of the last commit, and a quick machine fills a small quota
+// between two looks.
+func (s *nospace) update(ctx context.Context, m *cluster.MemberClient) error {
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); s.watchFill(watching, m) }()
+	defer func() { stop(); <-watched }()
+	if err := s.load.run(ctx, int64(compactorTurn*float64(s.o.QuotaBytes))); err != nil {
+		return err
+	}
+	for try := 1; s.r.Compactor.CompactedTo == 0; try++ {
+		to, err := s.compactor.round(ctx, m.Etcd())
+		if err != nil {
+			err = m.Explain(ctx, "compact", err)
+			if try == retries || fault.KindOf(err) != fault.Unavailable || wait(ctx, retryPause) != nil {
+				return err
+			}
+		}
+		s.r.Compactor.CompactedTo = to
+	}
+	return s.load.run(ctx, fillLimit*s.o.QuotaBytes)
+}
+
+// watchFill tells how large one member's file is while it is filled.
 func (s *nospace) watchFill(ctx context.Context, m *cluster.MemberClient) {
-	for wait(ctx, commitPause) == nil {
+	for {
 		if st, err := m.Status(ctx); err == nil {
 			s.sink.Event(progress.Event{Op: "drill", Phase: "filling", Done: st.DBSize, Total: s.o.QuotaBytes, Unit: "bytes"})
-			if float64(st.DBSize) > compactorTurn*float64(s.o.QuotaBytes) && s.r.Compactor.CompactedTo == 0 {
-				// Where this fails, the next look tries again; when it is refused,
-				// the fill is over.
-				s.r.Compactor.CompactedTo, _ = s.compactor.round(ctx, m.Etcd())
-			}
+		}
+		if wait(ctx, commitPause) != nil {
+			return
 		}
 	}
 }
