@@ -78,7 +78,7 @@ func Parse(args, environ []string) (*Config, error) {
 		return nil, usage("flag", "", err.Error(), fs.hintForFlag(err))
 	}
 	if fs.set.NArg() > 0 {
-		return nil, strayArgument(fs.set.Arg(0))
+		return nil, fs.strayArgument(args)
 	}
 	if fs.printVersion {
 		c.ShowVersion = true
@@ -196,12 +196,19 @@ func VersionText() string {
 	return b.String()
 }
 
-// strayArgument explains an argument that is not a flag. The two subcommands of
-// the etcd binary are named, since a drop-in would be expected to have them.
-func strayArgument(arg string) error {
+// strayArgument explains the argument, of these, at which reading the flags ended.
+// The two subcommands of the etcd binary are named, since a drop-in would be
+// expected to have them; and a boolean takes no word after it.
+func (f *flagSet) strayArgument(args []string) error {
+	arg, at := f.set.Arg(0), len(args)-f.set.NArg()
 	switch arg {
 	case "gateway", "grpc-proxy":
 		return usage("unsupported", arg, "kvd does not contain etcd's "+arg, "run it with the etcd binary: etcd "+arg)
+	case "true", "false":
+		if at > 0 {
+			name := strings.TrimLeft(args[at-1], "-")
+			return usage("flag", "--"+name+" "+arg, "a boolean flag takes its value with = only, and would be true here", fmt.Sprintf("--%s=%s", name, arg))
+		}
 	}
 	return usage("flag", arg, "not a flag", "etcd's flags start with -- ; kvd serve --help lists them")
 }

@@ -19,13 +19,36 @@ import (
 // hintForFlag looks at a flag that could not be parsed.
 func (f *flagSet) hintForFlag(err error) string {
 	text := err.Error()
-	if strings.Contains(text, "not defined") {
-		return "kvd serve takes etcd's own flags; kvd serve --help lists them"
+	if _, unknown, ok := strings.Cut(text, "not defined: -"); ok {
+		hint := "kvd serve takes etcd's own flags; kvd serve --help lists them"
+		if like := f.like(unknown); like != "" {
+			hint = "did you mean --" + like + "? " + hint
+		}
+		return hint
 	}
 	// The flag package says: invalid value "x" for flag -name: why
 	_, rest, _ := strings.Cut(text, " for flag -")
 	name, _, _ := strings.Cut(rest, ":")
 	return f.valueHint(name, err)
+}
+
+// like is the flag that was probably meant: one that is spelled nearly so, or the
+// only one that begins so.
+func (f *flagSet) like(unknown string) string {
+	var known, begin []string
+	f.set.VisitAll(func(fl *flag.Flag) {
+		if isIgnored(fl.Name) {
+			return
+		}
+		known = append(known, fl.Name)
+		if strings.HasPrefix(fl.Name, unknown+"-") {
+			begin = append(begin, fl.Name)
+		}
+	})
+	if len(begin) == 1 {
+		return begin[0]
+	}
+	return nearest(unknown, known)
 }
 
 // valueHint says what the value of a flag must look like.

@@ -142,9 +142,14 @@ func closest(path string, known []string) string {
 	if p := filePath(path); p != "" && p != path {
 		return p
 	}
+	return nearest(path, known)
+}
+
+// nearest is the word that differs in two letters at most, empty where none does.
+func nearest(word string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
-		if d := editDistance(path, k); d < distance {
+		if d := editDistance(word, k); d < distance {
 			best, distance = k, d
 		}
 	}

@@ -149,7 +149,10 @@ func badStarts() []badStart {
 		{"a size with a unit", func(t *testing.T, _ *servertest.Cluster) []string {
 			return own(t, "--quota-backend-bytes", "8GiB")
 		}, 2, "sizes are in bytes"},
-		{"unknown flag", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "--quota", "1") }, 2, "--help lists them"},
+		{"unknown flag", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "--quota", "1") }, 2, "did you mean --quota-backend-bytes? kvd serve takes"},
+		{"misspelled flag", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "--inital-cluster=a=http://b:1") }, 2, "did you mean --initial-cluster?"},
+		{"flag like no other", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "--endpoints", "a") }, 2, "hint: kvd serve takes etcd's own flags"},
+		{"boolean with a space", func(t *testing.T, _ *servertest.Cluster) []string { return own(t, "-pre-vote", "false") }, 2, "hint: --pre-vote=false"},
 		{"token key that is not there", func(t *testing.T, _ *servertest.Cluster) []string {
 			return own(t, "--auth-token", "jwt,sign-method=RS256,pub-key=/nowhere/jwt.pub")
 		}, 2, "no such file"},

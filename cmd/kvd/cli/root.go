@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"kvd/cmd/kvd/cli/render"
-	"kvd/pkg/ops/fault"
 )
 
 func defaultGlobalFlags() globalFlags {
@@ -96,55 +93,4 @@ func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short}
 	cmd.AddCommand(subs...)
 	return cmd
-}
-
-// strict gives every command that only holds others an error for a word it does
-// not know, where cobra would print help and exit 0, and makes every wrong
-// number of arguments a usage error.
-func strict(cmd *cobra.Command) {
-	if !cmd.Runnable() {
-		cmd.Args = cobra.ArbitraryArgs
-		cmd.SuggestionsMinimumDistance = 2
-		cmd.RunE = func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return c.Help()
-			}
-			e := &fault.Error{Kind: fault.Usage, Cause: "unknown_command",
-				Msg:  fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath()),
-				Hint: fmt.Sprintf("see `%s --help`", c.CommandPath())}
-			if s := c.SuggestionsFor(args[0]); len(s) > 0 {
-				e.Hint = fmt.Sprintf("did you mean `%s %s`?", c.CommandPath(), s[0])
-			}
-			return e
-		}
-	} else if check := cmd.Args; check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error {
-			err := check(c, args)
-			if err == nil || fault.KindOf(err) == fault.Usage {
-				return err
-			}
-			return &fault.Error{Kind: fault.Usage, Cause: "arguments", Op: commandName(c), Msg: err.Error(),
-				Hint: fmt.Sprintf("see `%s --help`", c.CommandPath())}
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		strict(sub)
-	}
-}
-
-// flagError makes a usage error of what pflag says, and knows what people type
-// who come from etcdctl.
-func flagError(cmd *cobra.Command, err error) error {
-	e := &fault.Error{Kind: fault.Usage, Cause: "flag", Op: commandName(cmd), Msg: err.Error(),
-		Hint: fmt.Sprintf("see `%s --help`", cmd.CommandPath())}
-	if msg := err.Error(); strings.Contains(msg, "'w' in -w") || strings.Contains(msg, "--write-out") {
-		e.Hint = "etcdctl's -w/--write-out is -o here: -o table, -o json or -o yaml"
-	}
-	return e
-}
-
-// commandName is a command's path without the name of the binary, which every
-// error line begins with anyway.
-func commandName(cmd *cobra.Command) string {
-	return strings.TrimPrefix(cmd.CommandPath(), "kvd ")
 }
