@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -55,6 +56,7 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 	c.derive()
 	lg.Info("Running: ", zap.Strings("args", c.args))
 	c.sayNotes(lg)
+	warnOfDates(lg, cfg, time.Now())
 
 	if err := checkDataDir(lg, cfg.Dir); err != nil {
 		return nil, err

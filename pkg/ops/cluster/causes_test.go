@@ -252,6 +252,14 @@ func TestCausesClientCertificate(t *testing.T) {
 	wantCause(t, with(at, certs.OtherCA, certs.Client), cluster.CauseUnknownCA, fault.Denied)
 	// The peer port wants a certificate of its own kind.
 	wantCause(t, with(ep(s.PeerURL(0)), certs.CA, certs.Client), cluster.CausePeerPort, fault.Unavailable)
+	// It hangs up on one that names hosts, none of which we are; the clients' port takes it.
+	e = wantCause(t, with(ep(s.PeerURL(0)), certs.CA, certs.WrongServer), cluster.CauseClientCertRejected, fault.Denied)
+	if !strings.Contains(e.Hint, "this names elsewhere.example") || !strings.Contains(e.Hint, "--listen-peer-urls") {
+		t.Errorf("hint %s", e.Hint)
+	}
+	if v := view(t, connect(t, with(at, certs.CA, certs.WrongServer))); v.Members[0].Err != nil {
+		t.Errorf("with a certificate that names another host: %v", v.Members[0].Err)
+	}
 	if v := view(t, connect(t, with(at, certs.CA, certs.Client))); v.Members[0].Err != nil || v.Leader != v.Members[0].ID {
 		t.Errorf("with the right certificate: %+v", v)
 	}

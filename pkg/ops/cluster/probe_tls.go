@@ -199,8 +199,14 @@ func (p *prober) certificateCause() *fault.Error {
 	}
 	e := &fault.Error{Kind: fault.Denied, Cause: CauseClientCertRejected, Msg: "the server does not accept the client certificate " + p.cfg.Cert,
 		Hint: "it must be signed by the CA of the server's --trusted-ca-file, allow client authentication, and satisfy --client-cert-allowed-cn or -hostname if set"}
+	// Who is not let in is not told which port this is.
+	e.Hint += ". If this is the port for peers (--listen-peer-urls, 2380 as a rule), give that of --listen-client-urls"
 	if c := p.leaf(); c != nil {
 		e.Msg += fmt.Sprintf(" (%q, issued by %q)", c.Subject.String(), c.Issuer.String())
+		if len(c.DNSNames)+len(c.IPAddresses) > 0 {
+			// checkCertSAN in client/pkg/v3/transport/listener_tls.go.
+			e.Hint += ": the one for peers takes a certificate that names hosts only from one of those, and this names " + namesIn(c)
+		}
 	}
 	return e
 }
