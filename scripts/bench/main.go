@@ -45,37 +45,80 @@ type figure struct {
 
 const starts = 20
 
+// bench is what the measurements work with.
+type bench struct {
+	kvd       string // the binary
+	etcd      string // a stock server to compare with, empty for none
+	reference string // folder with stock etcdctl and etcdutl
+	size      int64  // bytes of the database that snapshots are of
+	runs      int    // how often each command on it is run
+}
+
+// groups are the measurements in their order.
+var groups = []struct {
+	name    string
+	measure func(bench) ([]figure, error)
+}{
+	{"binary", binarySize},
+	{"start", startTimes},
+	{"drill", drill},
+	{"snapshot", snapshots},
+}
+
 func main() {
 	root := flag.String("root", "../..", "the repository")
-	etcd := flag.String("etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
+	only := flag.String("only", "", "run one group, and print its figures without writing them")
+	size := flag.Int64("size", 1024, "MiB of the database that snapshots are of")
+	b := bench{}
+	flag.StringVar(&b.etcd, "etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
+	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl and etcdutl; without it they are built from scripts/reference")
+	flag.IntVar(&b.runs, "runs", 7, "how often each command on a snapshot is run")
 	flag.Parse()
-	if err := run(*root, *etcd); err != nil {
+	b.size = *size << 20
+	if err := run(b, *root, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root, etcd string) error {
-	kvd, err := filepath.Abs(filepath.Join(root, "bin", "kvd"))
-	if err != nil {
+func run(b bench, root, only string) error {
+	var err error
+	if b.kvd, err = filepath.Abs(filepath.Join(root, "bin", "kvd")); err != nil {
 		return err
 	}
 	m := measured{
 		Date:    time.Now().UTC().Format(time.DateOnly),
 		Machine: machine{CPU: cpu(), Cores: runtime.NumCPU(), OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()},
 	}
-	if m.Version, err = versionOf(kvd); err != nil {
+	if m.Version, err = versionOf(b.kvd); err != nil {
 		return err
 	}
-	for _, measure := range []func(kvd, etcd string) ([]figure, error){binarySize, startTimes, drill} {
-		f, err := measure(kvd, etcd)
+	if b.reference == "" {
+		b.reference, err = os.MkdirTemp("", "kvd-bench-reference-")
 		if err != nil {
 			return err
 		}
+		defer os.RemoveAll(b.reference)
+		build := exec.Command("go", "-C", filepath.Join(root, "scripts", "reference"), "build", "-trimpath", "-o", b.reference+"/", "tool")
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("building etcdctl and etcdutl: %w\n%s", err, out)
+		}
+	}
+	for _, g := range groups {
+		if only != "" && only != g.name {
+			continue
+		}
+		f, err := g.measure(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
 		for _, x := range f {
-			fmt.Printf("%-28s %10.3f %-8s %s\n", x.Name, x.Value, x.Unit, x.Command)
+			fmt.Printf("%-32s %10.3f %-8s %s\n", x.Name, x.Value, x.Unit, x.Command)
 		}
 		m.Figures = append(m.Figures, f...)
+	}
+	if only != "" {
+		return nil
 	}
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -95,8 +138,8 @@ func versionOf(kvd string) (string, error) {
 	return v.Version, json.Unmarshal(out, &v)
 }
 
-func binarySize(kvd, _ string) ([]figure, error) {
-	info, err := os.Stat(kvd)
+func binarySize(b bench) ([]figure, error) {
+	info, err := os.Stat(b.kvd)
 	if err != nil {
 		return nil, err
 	}
@@ -105,10 +148,10 @@ func binarySize(kvd, _ string) ([]figure, error) {
 
 // startTimes is how long the program takes to do nothing. The two alternate, so
 // that whatever else the machine does hits both.
-func startTimes(kvd, etcd string) ([]figure, error) {
-	commands := [][]string{{kvd, "version"}}
-	if etcd != "" {
-		commands = append(commands, []string{etcd, "--version"})
+func startTimes(b bench) ([]figure, error) {
+	commands := [][]string{{b.kvd, "version"}}
+	if b.etcd != "" {
+		commands = append(commands, []string{b.etcd, "--version"})
 	}
 	took := make([][]float64, len(commands))
 	for range starts {
@@ -122,7 +165,7 @@ func startTimes(kvd, etcd string) ([]figure, error) {
 	}
 	note := fmt.Sprintf("median of %d starts", starts)
 	out := []figure{{"start_kvd", median(took[0]), "ms", "kvd version", note}}
-	if etcd != "" {
+	if b.etcd != "" {
 		out = append(out, figure{"start_etcd", median(took[1]), "ms", "etcd --version", note},
 			figure{"start_kvd_to_etcd", median(took[0]) / median(took[1]), "ratio", "kvd version / etcd --version", note})
 	}
@@ -130,8 +173,8 @@ func startTimes(kvd, etcd string) ([]figure, error) {
 }
 
 // drill is how long the whole rescue takes on a throwaway cluster.
-func drill(kvd, _ string) ([]figure, error) {
-	cmd := exec.Command(kvd, "drill", "nospace", "-o", "json", "--progress", "none")
+func drill(b bench) ([]figure, error) {
+	cmd := exec.Command(b.kvd, "drill", "nospace", "-o", "json", "--progress", "none")
 	began := time.Now()
 	out, err := cmd.Output()
 	took := time.Since(began).Seconds()

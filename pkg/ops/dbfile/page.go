@@ -90,9 +90,19 @@ type readahead struct {
 }
 
 const (
-	readaheadBytes = 512 << 10
+	readaheadBytes = 128 << 10
 	readaheadGap   = 16 // pages between two that are wanted, from which on they are read apart
 )
+
+// readaheadSize is how large a buffer for n bytes is made: small for the few pages
+// of the upper levels, and else at once as large as it can become.
+func readaheadSize(n int64) int64 {
+	const small = 32 << 10
+	if n <= small {
+		return small
+	}
+	return max(n, readaheadBytes)
+}
 
 func (p *pager) level(depth int) *readahead {
 	for len(p.levels) <= depth {
@@ -122,7 +132,7 @@ func (p *pager) ahead(depth int, ids []uint64) {
 		return
 	}
 	if int64(cap(l.b)) < n {
-		l.b = make([]byte, max(n, 64<<10))
+		l.b = make([]byte, readaheadSize(n))
 	}
 	got, err := p.f.r.ReadAt(l.b[:n], l.start)
 	if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt's contract

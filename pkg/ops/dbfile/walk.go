@@ -23,6 +23,7 @@ type walker struct {
 	damage func(*Damage) error
 
 	last     []byte // the last key of the last leaf
+	current  page   // the leaf that leaf looks at: here, so that it is not allocated for each
 	branches []branchCopy
 }
 
@@ -69,7 +70,8 @@ func (w *walker) subtree(id uint64, depth int, lower, upper []byte) error {
 		key, _, _ := p.leafElement(p.count - 1)
 		w.last = append(w.last[:0], key...)
 	}
-	return w.leaf(&p)
+	w.current = p
+	return w.leaf(&w.current)
 }
 
 // branch walks the children of a branch page. The page is copied, since the
