@@ -43,3 +43,30 @@ func TestAuthWithoutQuorum(t *testing.T) {
 		t.Errorf("password without quorum: %v", err)
 	}
 }
+
+// A token that the member does not know any more is renewed, also for requests
+// that are made through etcd's own client.
+func TestTokenIsRenewed(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--auth-token-ttl=1"}}})
+	s.EnableAuth(t)
+	cfg := ep(s.Endpoints()...)
+	cfg.User, cfg.Password = "root", servertest.RootPassword
+	c := connect(t, cfg)
+	m, err := c.Member(view(t, c).Members[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := m.Etcd().Get(t.Context(), "k"); err != nil {
+			t.Errorf("through etcd's client: %v", err)
+		}
+		if _, err := m.Status(t.Context()); err != nil {
+			t.Errorf("status: %v", err)
+		}
+		<-time.After(2500 * time.Millisecond) // expired, and the member has noticed: it looks once a second
+	}
+	if _, err := m.Etcd().TimeToLive(t.Context(), 1); err != nil {
+		t.Errorf("lease: %v", err)
+	}
+}

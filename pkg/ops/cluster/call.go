@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 
 	"kvd/pkg/ops/fault"
 )
@@ -22,22 +23,26 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if err := c.loginAnywhere(ctx, op, p, "", timeout); err != nil {
 		return err
 	}
-	run := func() error {
-		rctx, cancel := withTimeout(ctx, timeout)
-		defer cancel()
-		return fn(rctx)
-	}
-	used := c.auth.get()
-	err := run()
-	if c.auth.wanted() && staleToken(err) {
-		// Tokens expire, and a member that lags may not know a new one yet.
-		// Asking this very member makes one that it knows.
-		if lerr := c.loginAnywhere(ctx, op, p, used, timeout); lerr != nil {
+	rctx, cancel := withTimeout(ctx, timeout)
+	defer cancel()
+	return c.explain(ctx, op, p.endpoint, fn(rctx))
+}
+
+// renewToken has a request on this connection that is refused for its token sent
+// once more, with a new one. Tokens expire, and a member that lags may not know
+// one yet that another has made; asking this very member makes one that it knows.
+func (c *Client) renewToken(p *pinned) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		used := c.auth.get()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if !c.auth.wanted() || !staleToken(err) {
+			return err
+		}
+		if lerr := c.loginAnywhere(ctx, "log in", p, used, unbounded); lerr != nil {
 			return lerr
 		}
-		err = run()
+		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	return c.explain(ctx, op, p.endpoint, err)
 }
 
 // withTimeout is context.WithTimeout, but 0 is none.

@@ -101,18 +101,19 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 	if p, ok := c.conns[endpoint]; ok {
 		return p, nil
 	}
+	p := &pinned{endpoint: endpoint}
 	etcd, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop(),
 		DialKeepAliveTime: c.cfg.KeepaliveTime, DialKeepAliveTimeout: c.cfg.KeepaliveTimeout,
 		// One attempt: an answer that says "not now" is news here, and whoever
 		// wants to try again does so and says so.
 		MaxUnaryRetries: 1,
-		DialOptions:     c.dialOptions(grpc.WithPerRPCCredentials(&c.auth)),
+		DialOptions:     c.dialOptions(grpc.WithPerRPCCredentials(&c.auth), grpc.WithChainUnaryInterceptor(c.renewToken(p))),
 	})
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}
 	}
-	p := &pinned{endpoint: endpoint, etcd: etcd}
+	p.etcd = etcd
 	c.conns[endpoint] = p
 	return p, nil
 }
