@@ -44,6 +44,7 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 	}
 	if there {
 		n.resumed = n.take([]cluster.Member{m})
+		n.voter = n.voter && !m.Learner // one that was added as a learner is promoted like any other
 	}
 	if err := c.sound(view, 0); err != nil {
 		return nil, err
@@ -67,10 +68,10 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 		return p, nil
 	}
 	p.Steps = append(p.Steps, n.startedStep(m), n.caughtUpStep())
-	if !o.NoPromote && !o.Voter {
+	if !o.NoPromote && !n.voter {
 		p.Steps = append(p.Steps, n.promoteStep(m))
 	}
-	p.Steps = append(p.Steps, n.verifyStep(!o.NoPromote || o.Voter, 0))
+	p.Steps = append(p.Steps, n.verifyStep(!o.NoPromote || n.voter, 0))
 	return p, nil
 }
 

@@ -131,10 +131,10 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 		without := b.minus(false)
 		return []MemberFinding{{Cause: "unstarted_voter", Member: m.Label(),
 			Message: fmt.Sprintf("was added and never started, and counts: %s; without it %s", b, without),
-			Hint:    "start it: " + StartOf(view, nameFor(m), m.PeerURLs, nil, 0).flags() + "; or remove it, which takes a quorum: kvd member remove " + cluster.FormatID(m.ID)}}
+			Hint:    goOnWith(m) + "; or remove it, which takes a quorum: kvd member remove " + cluster.FormatID(m.ID)}}
 	case !m.Started():
 		return []MemberFinding{{Cause: "unstarted_learner", Member: m.Label(), Message: "was added as a learner and never started; it does not count, and keeps others from being added",
-			Hint: "start it: " + StartOf(view, nameFor(m), m.PeerURLs, nil, 0).flags() + "; or remove it: kvd member remove " + cluster.FormatID(m.ID)}}
+			Hint: goOnWith(m) + "; or remove it: kvd member remove " + cluster.FormatID(m.ID)}}
 	case m.Learner && m.Status == nil:
 		return []MemberFinding{{Cause: "learner", Member: m.Label(), Message: "is a learner and does not answer", Hint: "start it, or remove it: kvd member remove " + nameOrID(m)}}
 	case m.Learner:

@@ -43,8 +43,9 @@ func comeBack(view cluster.View) string {
 		switch {
 		case m.Alive():
 		case !m.Started():
-			s := StartOf(view, nameFor(m), m.PeerURLs, nil, 0)
-			out = append(out, fmt.Sprintf("%s was added and never started, and counts: start it at %s with %s", cluster.FormatID(m.ID), strings.Join(m.PeerURLs, ","), s.flags()))
+			s := StartOf(view, noName, m.PeerURLs, nil, 0)
+			out = append(out, fmt.Sprintf("%s was added and never started, and counts: start it at %s with %s (etcd has no name of it yet: put in the one it is to have)",
+				cluster.FormatID(m.ID), strings.Join(m.PeerURLs, ","), s.flags()))
 		default:
 			out = append(out, fmt.Sprintf("%s at %s", m.Label(), strings.Join(m.PeerURLs, ",")))
 		}

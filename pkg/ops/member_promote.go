@@ -40,14 +40,11 @@ func PlanMemberPromote(client *cluster.Client, view cluster.View, o PromoteOptio
 		p.Steps = append(p.Steps, plan.Step{StepResult: plan.StepResult{Subject: m.Label(), Action: "promote to voter", State: plan.Skipped, Reason: "is a voter already"}})
 		return p, nil
 	}
+	if m.Name == "" {
+		return nil, c.refused(cluster.CauseNotStarted, m.Label(), "was added and never started, so that there is nothing to promote yet", goOnWith(m))
+	}
 	if err := c.sound(view, 0); err != nil {
 		return nil, err
-	}
-	if m.Name == "" {
-		n.name = nameFor(m)
-		n.start = new(StartOf(view, n.name, m.PeerURLs, nil, 0))
-		p.Notes = append(p.Notes, "it was added and never started; "+n.start.notes()[0])
-		p.Steps = append(p.Steps, n.startedStep(m))
 	}
 	b := balanceOf(view)
 	p.Notes = append(p.Notes, afterwards(b, b.plus(true))...)

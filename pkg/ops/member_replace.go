@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -260,19 +261,23 @@ func (r *replacement) isVoter(view cluster.View) bool {
 }
 
 // notFound is the answer where nobody goes by the name, and no record tells of it.
-func (r *replacement) notFound(err error) error {
-	e := fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: r.c.op, Subject: r.o.Member,
-		Msg: "no member has this name or ID, and no replacement of it was begun from here", Hint: fault.HintOf(err) +
-			". If a replacement was interrupted that was begun elsewhere: what is left of it is kvd member add " + r.o.Member + " --peer-urls " + orURL(r.o.PeerURLs)}
+// A replacement that was interrupted then has the old member out; the new one may
+// be in the list, without a name, and only its peer URLs tell that it is the one.
+func (r *replacement) notFound(err error, view cluster.View) error {
 	if fault.CauseOf(err) != cluster.CauseMemberNotFound {
 		return r.c.onSubject(r.o.Member, err)
 	}
-	return &e
-}
-
-func orURL(urls []string) string {
-	if len(urls) == 0 {
-		return "URL"
+	name, urls := r.o.NewName, strings.Join(r.o.PeerURLs, ",")
+	if name == "" {
+		name = r.o.Member
 	}
-	return strings.Join(urls, ",")
+	if waiting := slices.DeleteFunc(slices.Clone(view.Members), cluster.Member.Started); urls == "" && len(waiting) == 1 {
+		urls = strings.Join(waiting[0].PeerURLs, ",")
+	}
+	if urls == "" {
+		urls = "URL"
+	}
+	return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: r.c.op, Subject: r.o.Member,
+		Msg: "no member has this name or ID, and no replacement of it was begun from here", Hint: fault.HintOf(err) +
+			". If a replacement was interrupted that was begun elsewhere: what is left of it is kvd member add " + shellWord(name) + " --peer-urls " + shellWord(urls)}
 }

@@ -98,7 +98,7 @@ func (r *replacement) begin(view cluster.View) (*replaceRecord, error) {
 			return m.Name != r.o.Member || sameURLs(m.PeerURLs, r.o.PeerURLs)
 		})
 		if len(same) != 1 || r.o.Member == "" {
-			return nil, r.notFound(err)
+			return nil, r.notFound(err, view)
 		}
 		old = same[0]
 	}

@@ -86,6 +86,17 @@ func (s *MemberStart) write(view cluster.View) {
 	s.Kvd, s.Etcd = "kvd serve "+strings.Join(words, " "), "etcd "+strings.Join(words, " ")
 }
 
+// goOnWith says how to bring in a member that was added and never started. Its
+// name is known to whoever added it and to nobody else: etcd learns it from the
+// member itself, once that serves (publishV3 in server/v3/etcdserver).
+func goOnWith(m cluster.Member) string {
+	return "etcd has no name of a member before it has started; to go on with it, give the name it was to have: kvd member add NAME --peer-urls " +
+		shellWord(strings.Join(m.PeerURLs, ",")) + " shows the line to start it with, and waits for it"
+}
+
+// noName stands in a start line for the name of a member that has none yet.
+const noName = "NAME"
+
 // flags is the short form: what must be right for the member to join.
 func (s MemberStart) flags() string {
 	return fmt.Sprintf("--name=%s --initial-advertise-peer-urls=%s --initial-cluster=%s --initial-cluster-state=existing and an empty data dir",
