@@ -173,19 +173,19 @@ func startFailures() []startFailure {
 		{"cannot access member directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
 		{"failed to create snapshot directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
 		{"cannot write to", fault.Unavailable, "data_dir", "check that the directory can be written"},
-		{"invalid database", fault.Damage, "backend_damaged", dbHint},
-		{"checksum error", fault.Damage, "backend_damaged", dbHint},
+		{"invalid database", fault.Damage, causeBackend, dbHint},
+		{"checksum error", fault.Damage, causeBackend, dbHint},
 		{"failed to open database", fault.Unavailable, "data_dir", "check who may read and write the database file"},
 		{"self-signed cert", fault.Unavailable, "data_dir", "--auto-tls writes certificates below --data-dir: check that it can be written"},
 		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
 		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
-		{"failed to open WAL", fault.Damage, "wal", walHint},
-		{"failed to read WAL", fault.Damage, "wal", walHint},
-		{"failed to repair WAL", fault.Damage, "wal", walHint},
-		{"crc mismatch", fault.Damage, "wal", walHint},
-		{"wal: ", fault.Damage, "wal", walHint},
-		{"cannot parse invalid wire-format data", fault.Damage, "wal", walHint},
-		{"unexpected EOF", fault.Damage, "wal", walHint},
+		{"failed to open WAL", fault.Damage, causeWAL, walHint},
+		{"failed to read WAL", fault.Damage, causeWAL, walHint},
+		{"failed to repair WAL", fault.Damage, causeWAL, walHint},
+		{"crc mismatch", fault.Damage, causeWAL, walHint},
+		{"wal: ", fault.Damage, causeWAL, walHint},
+		{"cannot parse invalid wire-format data", fault.Damage, causeWAL, walHint},
+		{"unexpected EOF", fault.Damage, causeWAL, walHint},
 		{"file descriptor limit", fault.Unavailable, "file_descriptors", "raise the limit of open files (ulimit -n) above 150; 65536 is usual"},
 		{"error querying DNS SRV records", fault.Unavailable, "discovery", "check --discovery-srv and DNS"},
 		{"error setting up initial cluster", fault.Usage, "initial_cluster",
@@ -199,6 +199,12 @@ func startFailures() []startFailure {
 		{"cannot find local etcd member", fault.Usage, "initial_cluster", "the SRV records must contain one of this member's advertised peer URLs"},
 	}
 }
+
+// Causes of starts that fail for damaged files.
+const (
+	causeWAL     = "wal"
+	causeBackend = "backend_damaged"
+)
 
 const (
 	walHint = "the write-ahead log cannot be read: keep a copy of it, then run kvd member replace on a member that is well; " +
@@ -237,9 +243,24 @@ func explainStart(cfg *embed.Config, err error) error {
 		for _, f := range startFailures() {
 			if strings.Contains(err.Error(), f.text) {
 				out.Kind, out.Cause, out.Hint = f.kind, f.cause, f.hint
+				if path := damaged(cfg, f); path != "" {
+					out.Subject = path // etcd's words seldom tell
+				}
 				return out
 			}
 		}
 	}
 	return out
+}
+
+// damaged is the path of the file or folder that a failed start is about, empty
+// where it is not about one.
+func damaged(cfg *embed.Config, f startFailure) string {
+	switch f.cause {
+	case causeWAL:
+		return walPath(cfg)
+	case causeBackend:
+		return dbPath(cfg)
+	}
+	return ""
 }

@@ -61,11 +61,11 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 	if err := checkDataDir(lg, cfg.Dir); err != nil {
 		return nil, err
 	}
-	if err := checkWALDir(lg, cfg.Dir, cfg.WalDir); err != nil {
-		return nil, err
-	}
 	if err := waitForDataDir(ctx, lg, cfg.Dir); err != nil {
 		return nil, explainStart(cfg, err)
+	}
+	if err := checkWAL(ctx, cfg); err != nil {
+		return nil, err
 	}
 
 	e, err := startEtcd(ctx, cfg, trap)

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.uber.org/zap/zaptest"
+
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -128,6 +132,12 @@ func badStarts() []badStart {
 			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
 				"--name", "m1", "--data-dir", dir, "--wal-dir", filepath.Join(t.TempDir(), "elsewhere")}
 		}, 2, "--wal-dir"},
+		{"write-ahead log deleted", func(t *testing.T, c *servertest.Cluster) []string {
+			return append(copyWithout(t, c, "*.wal"), "--initial-cluster-state", "existing")
+		}, 7, "no write-ahead log there, but "},
+		{"write-ahead log elsewhere", func(t *testing.T, c *servertest.Cluster) []string {
+			return append(copyWithout(t, c, "*.wal"), "--wal-dir", t.TempDir(), "--force-new-cluster")
+		}, 7, "give --wal-dir"},
 		{"key of another certificate", func(t *testing.T, _ *servertest.Cluster) []string {
 			certs := servertest.NewCerts(t)
 			return own(t, "--listen-peer-urls", free, "--listen-client-urls", "https://127.0.0.1:0", "--advertise-client-urls", "https://127.0.0.1:0",
@@ -168,6 +178,58 @@ func badStarts() []badStart {
 			return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
 				"--name", "m1", "--data-dir", dir}
 		}, 7, "write-ahead log cannot be read"},
+		{"first segment of the write-ahead log lost", func(t *testing.T, c *servertest.Cluster) []string {
+			args := copyWithout(t, c, "no such file")
+			wal := filepath.Join(args[len(args)-1], "member", "wal")
+			if err := os.Rename(filepath.Join(wal, "0000000000000000-0000000000000000.wal"), filepath.Join(wal, "0000000000000001-0000000000000500.wal")); err != nil {
+				t.Fatal(err)
+			}
+			return args
+		}, 7, filepath.Join("member", "wal") + ": "},
+	}
+}
+
+// copyWithout copies a member's data directory without some of its files, and
+// returns the arguments to start it.
+func copyWithout(t *testing.T, c *servertest.Cluster, pattern string) []string {
+	t.Helper()
+	const free = "http://127.0.0.1:0"
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.CopyFS(dir, os.DirFS(c.DataDir(0))); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := filepath.Glob(filepath.Join(dir, "member", "wal", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range gone {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free, "--name", "m1", "--data-dir", dir}
+}
+
+// A member that was killed in the first moments of its life has a database in
+// which nothing was applied, and no log: it starts as if for the first time.
+func TestStartAfterADeathAtBirth(t *testing.T) {
+	t.Parallel()
+	c := servertest.New(t, servertest.Options{Options: local.Options{Members: 1}})
+	if err := os.MkdirAll(filepath.Dir(c.DBPath(0)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// As etcd makes it before it makes the log (bootstrapBackend in bootstrap.go).
+	be := backend.NewDefaultBackend(zaptest.NewLogger(t), c.DBPath(0))
+	schema.CreateMetaBucket(be.BatchTx())
+	be.ForceCommit()
+	if err := be.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartMember(servertest.Context(t, 30*time.Second), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Client(t).Put(t.Context(), "k", "v"); err != nil {
+		t.Error(err)
 	}
 }
 
