@@ -147,6 +147,7 @@ func (m *memberRestore) aim() error {
 		m.walDir = "" // where it is anyway
 		return nil
 	}
+	wal.from = filepath.Join(wal.from, "wal") // etcd makes it beside that again, as wal.tmp
 	m.wal = wal
 	switch {
 	case m.done, fault.CauseOf(err) == "target_exists" && readJournal(data.aside).ownsWAL(wal.path):

@@ -46,6 +46,9 @@ func aim(path, sub string) (target, error) {
 	if err != nil {
 		return target{}, fileError(opRestore, path, err)
 	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real // what a link leads to is made, and the link stays
+	}
 	t := target{path: abs, aside: asideOf(abs), to: abs}
 	t.from = filepath.Join(t.aside, builtName)
 	if _, err := os.Stat(filepath.Dir(abs)); err != nil {
@@ -56,8 +59,8 @@ func aim(path, sub string) (target, error) {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return t, fileError(opRestore, abs, err)
-	case !info.IsDir() && info.Mode()&fs.ModeSymlink == 0:
-		return t, occupied(abs, "a file, not a folder")
+	case !info.IsDir():
+		return t, occupied(abs, "a file or a link, not a folder")
 	default:
 		return aimInto(t, sub)
 	}
@@ -190,10 +193,10 @@ func (w *workplace) place() error {
 	if err := syncTree(w.from); err != nil {
 		return fileError(opRestore, w.from, err)
 	}
-	if w.to == w.path {
+	if info, err := os.Lstat(w.to); err == nil && info.IsDir() {
 		// An empty folder makes way, and nothing else does.
-		if err := os.Remove(w.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fileError(opRestore, w.path, err)
+		if err := os.Remove(w.to); err != nil {
+			return fileError(opRestore, w.to, err)
 		}
 	}
 	if err := atomicfile.Rename(w.from, w.to); err != nil {

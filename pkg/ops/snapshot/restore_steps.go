@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -130,10 +129,14 @@ func (r *Restore) ready(context.Context) error {
 // log, and a step of growth of the db.
 const restoreOverhead = 64<<20 + 16<<20
 
-// build makes all members' data, as many at a time as there are processors.
+// buildsAtOnce is how many members are built at a time: each waits for the disk for
+// as long as it computes.
+const buildsAtOnce = 4
+
+// build makes all members' data.
 func (r *Restore) build(ctx context.Context, res *plan.StepResult) error {
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.SetLimit(buildsAtOnce)
 	var first *memberRestore
 	for _, m := range r.members {
 		if m.done {

@@ -161,12 +161,19 @@ func TestRestoreBumpedIntoEmptyFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	links := t.TempDir() // a link stays, and what it leads to is filled
+	if err := errors.Join(os.Symlink(data, filepath.Join(links, "data")), os.Symlink(wal, filepath.Join(links, "wal"))); err != nil {
+		t.Fatal(err)
+	}
 	r := oneMember()
 	r.BumpRevision = snapshot.AutoBump
-	if _, err := restore(t, file, r, snapshot.RestoreTarget{DataDir: data, WALDir: wal}); err != nil {
+	if _, err := restore(t, file, r, snapshot.RestoreTarget{DataDir: filepath.Join(links, "data"), WALDir: filepath.Join(links, "wal")}); err != nil {
 		t.Fatal(err)
 	}
 	onlyIn(t, dir, "data", "wal")
+	if info, err := os.Lstat(filepath.Join(links, "wal")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is now %v, %v", info, err)
+	}
 	onlyIn(t, data, "member", "lost+found")
 	onlyIn(t, wal, "0000000000000000-0000000000000000.wal")
 	onlyIn(t, filepath.Join(data, "member"), "snap", "kvd-restore.json")
