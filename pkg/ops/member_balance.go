@@ -104,5 +104,5 @@ func (c *membership) noQuorum(view cluster.View, lost string) error {
 		lost = "no member knows a leader: the voters don't reach each other, or an election is under way"
 	}
 	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoQuorum, Op: c.op,
-		Msg: lost + "; no change of the member list can be decided, not even the removal of a dead member", Hint: WaysOut(view)}
+		Msg: lost + "; nothing can be decided: no change of the members, not even the removal of a dead one, and no leader", Hint: WaysOut(view)}
 }

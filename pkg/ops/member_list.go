@@ -112,6 +112,9 @@ func memberFindings(view cluster.View, lists []ownList) []MemberFinding {
 	out := []MemberFinding{}
 	b := balanceOf(view)
 	if lost := QuorumLost(view); lost != "" {
+		if newest := newestData(view); newest != "" {
+			lost += "; " + newest
+		}
 		out = append(out, MemberFinding{Cause: cluster.CauseNoQuorum, Message: lost, Hint: WaysOut(view)})
 	}
 	out = append(out, listsDiffer(lists)...)
@@ -131,7 +134,7 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 		without := b.minus(false)
 		return []MemberFinding{{Cause: "unstarted_voter", Member: m.Label(),
 			Message: fmt.Sprintf("was added and never started, and counts: %s; without it %s", b, without),
-			Hint:    goOnWith(m) + "; or remove it, which takes a quorum: kvd member remove " + cluster.FormatID(m.ID)}}
+			Hint:    startUnnamed(view, b, m) + "; or remove it, which takes a quorum: kvd member remove " + cluster.FormatID(m.ID)}}
 	case !m.Started():
 		return []MemberFinding{{Cause: "unstarted_learner", Member: m.Label(), Message: "was added as a learner and never started; it does not count, and keeps others from being added",
 			Hint: goOnWith(m) + "; or remove it: kvd member remove " + cluster.FormatID(m.ID)}}
@@ -148,6 +151,15 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 			Hint: "start it; if it is gone for good: kvd member replace " + nameOrID(m)}}
 	}
 	return nil
+}
+
+// startUnnamed says how to start a voter that never was. Without a quorum nothing
+// is added, and it is the start line alone that helps.
+func startUnnamed(view cluster.View, b balance, m cluster.Member) string {
+	if !b.lost() {
+		return goOnWith(m)
+	}
+	return "start it, with the name it was to have for NAME: " + StartOf(view, "NAME", m.PeerURLs, nil, 0).flags()
 }
 
 func caughtUpRatio(view cluster.View, m cluster.Member) float64 {

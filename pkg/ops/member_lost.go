@@ -18,15 +18,13 @@ func WaysOut(view cluster.View) string {
 	if missing <= 0 {
 		return "let the voters reach each other on their peer URLs, and see their logs; as soon as one leads, run this again"
 	}
-	var ways []string
-	ways = append(ways, fmt.Sprintf("bring back %s, then nothing is lost: %s", missingVoters(missing), comeBack(view)))
-	if newest := newestData(view); newest != "" {
-		ways = append(ways, newest)
+	on := "the one with the newest data"
+	if best, ok := newest(view); ok {
+		on = best.Label()
 	}
-	ways = append(ways, "only if they are gone for good: stop every member, start the one with the newest data once with "+
-		"`kvd serve --force-new-cluster` and otherwise its own flags, restart it without that flag, and add the others anew with empty data dirs (`kvd member add`); "+
-		"or restore a snapshot on every member, which makes a new cluster. Either gives up what only the missing ones had")
-	return strings.Join(ways, "; ")
+	return fmt.Sprintf("bring back %s, then nothing is lost: %s; only if they are gone for good: with every member stopped, start %s once with "+
+		"`kvd serve --force-new-cluster` and its own flags, then `kvd member add` the others with empty data dirs, or restore a snapshot "+
+		"(docs/runbooks/member.md)", missingVoters(missing), comeBack(view), on)
 }
 
 func missingVoters(n int) string {
@@ -43,9 +41,7 @@ func comeBack(view cluster.View) string {
 		switch {
 		case m.Alive():
 		case !m.Started():
-			s := StartOf(view, noName, m.PeerURLs, nil, 0)
-			out = append(out, fmt.Sprintf("%s was added and never started, and counts: start it at %s with %s (etcd has no name of it yet: put in the one it is to have)",
-				cluster.FormatID(m.ID), strings.Join(m.PeerURLs, ","), s.flags()))
+			out = append(out, fmt.Sprintf("%s at %s, which never started (`kvd member list` says how)", cluster.FormatID(m.ID), strings.Join(m.PeerURLs, ",")))
 		default:
 			out = append(out, fmt.Sprintf("%s at %s", m.Label(), strings.Join(m.PeerURLs, ",")))
 		}
@@ -60,19 +56,27 @@ func nameFor(m cluster.Member) string {
 	return "member-" + cluster.FormatID(m.ID)
 }
 
-// newestData names the member with the newest data, as far as the members that
-// answer tell. A status has the committed index, not the last one in the log
-// (Status in server/v3/etcdserver/api/v3rpc/maintenance.go); what is committed is
-// the same everywhere, so the highest one has all that the lower ones have.
-func newestData(view cluster.View) string {
+// newest is the voter with the newest data among those that answer. A status has
+// the committed index, not the last one in the log (Status in server/v3/etcdserver/
+// api/v3rpc/maintenance.go); what is committed is the same everywhere, so the
+// highest one has all that the lower ones have.
+func newest(view cluster.View) (cluster.Member, bool) {
 	answered := slices.DeleteFunc(view.Voters(), func(m cluster.Member) bool { return m.Status == nil })
 	if len(answered) == 0 {
-		return ""
+		return cluster.Member{}, false
 	}
-	best := slices.MaxFunc(answered, func(a, b cluster.Member) int {
+	return slices.MaxFunc(answered, func(a, b cluster.Member) int {
 		return cmp.Or(cmp.Compare(a.Status.RaftIndex, b.Status.RaftIndex), cmp.Compare(a.Status.AppliedIndex, b.Status.AppliedIndex),
 			cmp.Compare(a.Status.RaftTerm, b.Status.RaftTerm))
-	})
+	}), true
+}
+
+// newestData says who has it, as far as can be seen, and who may have more.
+func newestData(view cluster.View) string {
+	best, ok := newest(view)
+	if !ok {
+		return ""
+	}
 	said := fmt.Sprintf("the newest data that can be seen is %s's: committed index %d, applied %d, revision %d, term %d",
 		best.Label(), best.Status.RaftIndex, best.Status.AppliedIndex, best.Status.Revision, best.Status.RaftTerm)
 	var unknown []string

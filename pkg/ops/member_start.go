@@ -94,9 +94,6 @@ func goOnWith(m cluster.Member) string {
 		shellWord(strings.Join(m.PeerURLs, ",")) + " shows the line to start it with, and waits for it"
 }
 
-// noName stands in a start line for the name of a member that has none yet.
-const noName = "NAME"
-
 // flags is the short form: what must be right for the member to join.
 func (s MemberStart) flags() string {
 	return fmt.Sprintf("--name=%s --initial-advertise-peer-urls=%s --initial-cluster=%s --initial-cluster-state=existing and an empty data dir",

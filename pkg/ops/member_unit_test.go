@@ -83,11 +83,16 @@ func TestWaysOut(t *testing.T) {
 		members []fakeMember
 		want    []string
 	}{
-		{[]fakeMember{{name: "a", lag: 7}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back one of the voters", "is a (1)'s", "b (2), c (3) can't be asked", "--force-new-cluster"}},
-		{[]fakeMember{{name: "a", lag: 7}, {name: "b", lag: 1}, {name: "c", down: true}, {name: "d", down: true}, {name: "e", down: true}}, []string{"is b (2)'s"}},
-		{[]fakeMember{{name: "a", down: true}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back 2 of the voters"}},
+		{[]fakeMember{{name: "a", lag: 7}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back one of the voters", "is a (1)'s", "b (2), c (3) can't be asked", "start a (1) once with `kvd serve --force-new-cluster`"}},
+		{[]fakeMember{{name: "a", lag: 7}, {name: "b", lag: 1}, {name: "c", down: true}, {name: "d", down: true}, {name: "e", down: true}}, []string{"is b (2)'s", "start b (2) once"}},
+		{[]fakeMember{{name: "a", down: true}, {name: "b", down: true}, {name: "c", down: true}}, []string{"bring back 2 of the voters", "start the one with the newest data"}},
 	} {
-		got := WaysOut(fakeView(0, tc.members...))
+		v := fakeView(0, tc.members...)
+		if n := len(WaysOut(v)); n > 450 {
+			t.Errorf("%+v: %d characters to read in an outage", tc.members, n)
+		}
+		f := listOf(v, nil).Findings[0]
+		got := f.Message + "; " + f.Hint
 		for _, w := range tc.want {
 			if !strings.Contains(got, w) {
 				t.Errorf("%+v: no %q in %s", tc.members, w, got)

@@ -92,7 +92,7 @@ func statusColumns(v cluster.View) render.Columns[cluster.Member] {
 		}
 	}
 	return render.Columns[cluster.Member]{
-		{Header: "name", Value: func(m cluster.Member) string { return m.Name }},
+		{Header: "name", Value: nameOrNone},
 		{Header: "id", Value: func(m cluster.Member) string { return cluster.FormatID(m.ID) }},
 		{Header: "endpoint", Value: func(m cluster.Member) string { return m.Endpoint }},
 		{Header: "role", Value: func(m cluster.Member) string { return v.Role(m) }},
@@ -119,6 +119,14 @@ func statusColumns(v cluster.View) render.Columns[cluster.Member] {
 			return fault.CauseOf(m.Err)
 		}},
 	}
+}
+
+// nameOrNone is the member's name, which it has from its first start on.
+func nameOrNone(m cluster.Member) string {
+	if m.Name == "" && !m.Started() {
+		return "(unstarted)"
+	}
+	return orDash(m.Name)
 }
 
 func quotaText(s *cluster.Status) string {

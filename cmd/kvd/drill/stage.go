@@ -39,7 +39,11 @@ type setting struct {
 
 // newStage starts the cluster in a new folder. On failure nothing is left.
 func newStage(ctx context.Context, o setting, sink progress.Sink) (*stage, error) {
-	sink.Event(progress.Event{Op: "drill", Phase: fmt.Sprintf("starting %d members", o.members)})
+	phase := fmt.Sprintf("starting %d members", o.members)
+	if o.members == 1 {
+		phase = "starting 1 member"
+	}
+	sink.Event(progress.Event{Op: "drill", Phase: phase})
 	root, err := os.MkdirTemp(o.dir, "kvd-drill-")
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: "drill_dir", Op: "drill", Msg: "no folder for the cluster could be made", Err: err,

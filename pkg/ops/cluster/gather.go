@@ -197,9 +197,13 @@ func sameAddress(a, b string) bool {
 }
 
 func errNotStarted(m Member) error {
-	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotStarted, Subject: m.Label(),
+	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseNotStarted, Subject: m.Label(),
 		Msg:  "was added to the cluster and has never started; it counts for the quorum nevertheless",
-		Hint: "start etcd there with --initial-cluster-state existing, or remove the member, which takes a quorum; its peer URLs are " + strings.Join(m.PeerURLs, ",")}
+		Hint: "start it, or remove it, which takes a quorum: `kvd member list` says how; its peer URLs are " + strings.Join(m.PeerURLs, ",")}
+	if m.Learner {
+		e.Msg = "was added to the cluster as a learner and has never started; it does not count for the quorum"
+	}
+	return e
 }
 
 func allFailed(answers []answer) error {

@@ -137,6 +137,26 @@ func picture(states ...string) View {
 	return v
 }
 
+// Of who does not answer nobody says that it follows.
+func TestRoles(t *testing.T) {
+	for _, c := range []struct{ states, want []string }{
+		{[]string{"leader", "follower", "dead", "denied", "learner", "unstarted"}, []string{RoleLeader, RoleFollower, RoleVoter, RoleVoter, RoleLearner, RoleUnstarted}},
+		{[]string{"follower", "dead"}, []string{RoleUnknown, RoleUnknown}},
+	} {
+		v := picture(c.states...)
+		for i, m := range v.Members {
+			if got := v.Role(m); got != c.want[i] {
+				t.Errorf("%v: %s is called %s, want %s", c.states, c.states[i], got, c.want[i])
+			}
+		}
+	}
+	v := picture("follower", "dead")
+	v.Leader = v.Members[1].ID // so says the one that answers
+	if got := v.Role(v.Members[1]); got != RoleLeader {
+		t.Errorf("a leader that does not answer is called %s", got)
+	}
+}
+
 // C77: the fault tolerance of small and damaged clusters.
 func TestQuorumArithmetic(t *testing.T) {
 	for _, c := range []struct {

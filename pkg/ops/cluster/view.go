@@ -84,6 +84,7 @@ const (
 	RoleFollower  = "follower"
 	RoleLearner   = "learner"
 	RoleUnstarted = "unstarted"
+	RoleVoter     = "voter"   // one that did not answer and that no other calls the leader: it may not even run
 	RoleUnknown   = "unknown" // a voter of a cluster whose leader nobody knows
 )
 
@@ -98,6 +99,8 @@ func (v View) Role(m Member) string {
 		return RoleUnknown
 	case m.ID == v.Leader:
 		return RoleLeader
+	case m.Status == nil:
+		return RoleVoter
 	}
 	return RoleFollower
 }
