@@ -29,6 +29,8 @@ import (
 //   - `console nospace`: filled until it was read-only
 //   - `console kubernetes`: with what the API server of the recorded trace wrote
 //   - `console history`: the same, and then a node's status written over and over
+//   - `console dead`: with one member killed, and an ssh that starts it
+//   - `console noquorum`: with two of three killed
 //
 // Numbers, sizes, IDs, durations and ports differ from run to run and are not
 // compared; a line of "…" stands for any lines, and within a line "…" stands for
@@ -83,7 +85,7 @@ func runSession(t *testing.T, s session) {
 	}
 	env := append(withoutClusters(os.Environ()), "HOME="+t.TempDir())
 	if s.kind != "console" {
-		env = append(env, "KVD_ENDPOINTS="+clusterForDocs(t, kvd, s.kind))
+		env = append(env, clusterForDocs(t, kvd, s.kind)...)
 	}
 	for _, step := range s.steps {
 		cmd := exec.Command("sh", "-c", step.command) //nolint:gosec // our own documents
@@ -110,18 +112,32 @@ func withoutClusters(env []string) []string {
 	})
 }
 
-// docSetups prepare the cluster of a session, by its kind.
-func docSetups() map[string]func(context.Context, *testing.T, *clientv3.Client) {
-	return map[string]func(context.Context, *testing.T, *clientv3.Client){
-		"console cluster":    func(context.Context, *testing.T, *clientv3.Client) {},
-		"console nospace":    fillForDocs,
-		"console kubernetes": kubernetesForDocs,
-		"console history":    historyForDocs,
+// docSetup prepares the cluster of a session, and returns what its environment has
+// besides.
+type docSetup func(context.Context, *testing.T, *servertest.Cluster) []string
+
+func docSetups() map[string]docSetup {
+	return map[string]docSetup{
+		"console cluster":    filled(func(context.Context, *testing.T, *clientv3.Client) {}),
+		"console nospace":    filled(fillForDocs),
+		"console kubernetes": filled(kubernetesForDocs),
+		"console history":    filled(historyForDocs),
+		"console dead":       deadForDocs,
+		"console noquorum":   noQuorumForDocs,
 	}
 }
 
-// clusterForDocs starts the cluster of a session and returns its endpoints.
-func clusterForDocs(t *testing.T, kvd, kind string) string {
+// filled is a setup that only writes.
+func filled(write func(context.Context, *testing.T, *clientv3.Client)) docSetup {
+	return func(ctx context.Context, t *testing.T, c *servertest.Cluster) []string {
+		t.Helper()
+		write(ctx, t, c.Client(t))
+		return nil
+	}
+}
+
+// clusterForDocs starts the cluster of a session and returns its environment.
+func clusterForDocs(t *testing.T, kvd, kind string) []string {
 	t.Helper()
 	setup := docSetups()[kind]
 	if setup == nil {
@@ -130,8 +146,7 @@ func clusterForDocs(t *testing.T, kvd, kind string) string {
 	c := servertest.Start(t, servertest.Options{Options: local.Options{
 		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
 	}})
-	setup(servertest.Context(t, time.Minute), t, c.Client(t))
-	return strings.Join(c.Endpoints(), ",")
+	return append(setup(servertest.Context(t, time.Minute), t, c), "KVD_ENDPOINTS="+strings.Join(c.Endpoints(), ","))
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
