@@ -39,11 +39,15 @@ type examination struct {
 	// inconsistent counts records that decode and contradict their revision.
 	inconsistent      int64
 	firstInconsistent string
-	status            Status
-	live              bool
-	changed           bool // a server wrote to it while it was read
-	content           content
-	kubernetes        bool // there are keys that only an API server writes
+	// gaps counts places in the history where revisions are missing.
+	gaps       int64
+	firstGap   string
+	last       dbfile.Revision // of the record before
+	status     Status
+	live       bool
+	changed    bool // a server wrote to it while it was read
+	content    content
+	kubernetes bool // there are keys that only an API server writes
 }
 
 // errUnreadable is wrapped by errors of the disk.
@@ -101,6 +105,7 @@ func (e *examination) damage(d *dbfile.Damage) error {
 func (e *examination) record(r *dbfile.Record) error {
 	s := &e.status
 	e.content.record(r)
+	e.follow(r)
 	s.Revisions++
 	size := int64(len(r.RawKey) + len(r.RawValue))
 	live := e.scan.Live.Has(r.Index)
@@ -133,6 +138,29 @@ func (e *examination) record(r *dbfile.Record) error {
 		e.contradicts(r, fmt.Sprintf("says that it is version %d, created at revision %d", r.Version, r.CreateRevision))
 	}
 	return nil
+}
+
+// follow checks that no revision is missing: above the compacted one each follows
+// the one before, and so do the changes in it. Only the empty record that a
+// restore with a higher revision writes leaves revisions out. Pages can be whole
+// and in order, and some of them from another moment than the others.
+//
+// Source: go.etcd.io/etcd/server/v3 v3.7.3, storage/mvcc/kvstore_txn.go (End, put, delete).
+func (e *examination) follow(r *dbfile.Record) {
+	before, compacted := e.last, e.scan.Meta.CompactRevision()
+	e.last = r.Revision
+	if r.Main <= compacted || len(r.Key) == 0 {
+		return
+	}
+	if before.Main <= compacted {
+		before = dbfile.Revision{Main: max(1, compacted)} // an empty store is at revision 1
+	}
+	if r.Main == before.Main+1 && r.Sub == 0 || r.Main == before.Main && r.Sub == before.Sub+1 {
+		return
+	}
+	if e.gaps++; e.gaps == 1 {
+		e.firstGap = fmt.Sprintf("%s follows %s", r.Revision, before)
+	}
 }
 
 func (e *examination) contradicts(r *dbfile.Record, what string) {

@@ -29,6 +29,9 @@ func (e *examination) findings() []Finding {
 	if e.inconsistent > 0 {
 		add(SeverityError, string(ClassBadRecords), "%s", e.contradiction()[2:])
 	}
+	if e.gaps > 0 && e.damaged == 0 {
+		add(SeverityError, string(ClassMissing), "%s", e.gapWords())
+	}
 	return append(out, e.notes()...)
 }
 

@@ -47,7 +47,10 @@ func (e *examination) judge() judgement {
 	case pages > 0 && e.hashes.state == HashAbsent && pointers > 0:
 		return judgement{NotRestorable, ClassTornCopy,
 			fmt.Sprintf("%s, and the pages are of different moments: a copy made while a server was writing%s", count(e.damaged, "piece of damage", "pieces of damage"), e.lostWords()),
-			"take a snapshot with `kvd snapshot save`, or copy the file while the member is stopped"}
+			copyAnew()}
+	case pages > 0 && e.hashes.state == HashAbsent:
+		return judgement{NotRestorable, ClassBadPages, count(pages, "damaged page", "damaged pages") + e.lostWords(),
+			restoreOther() + "; a copy made while a server was writing can have such pages too"}
 	case pages > 0:
 		return judgement{NotRestorable, ClassBadPages, count(pages, "damaged page", "damaged pages") + e.lostWords() + e.whenDamaged(), restoreOther()}
 	case freelist > 0:
@@ -68,11 +71,15 @@ func (e *examination) judge() judgement {
 	}
 	switch {
 	case mismatch:
-		return judgement{WithLoss, ClassHashMismatch, "the hash does not match: some bytes have changed since it was saved, in values or unused space" + e.contradiction(),
+		return judgement{WithLoss, ClassHashMismatch, "the hash does not match: some bytes have changed since it was saved, in values or unused space" + e.contradiction() + e.gapNote(),
 			"use another copy; a restore needs --skip-hash-check, and values may be wrong"}
 	case e.header.OtherMeta != "":
 		return judgement{WithLoss, ClassBadMeta, fmt.Sprintf("meta page %d is damaged (%s): the file opens with the other one, which may be a transaction behind", 1-e.header.MetaPage, e.header.OtherMeta),
 			restoreOther()}
+	case e.gaps > 0 && e.hashes.state == HashAbsent:
+		return judgement{WithLoss, ClassTornCopy, e.gapWords() + ", and the pages are of different moments: a copy made while a server was writing", copyAnew()}
+	case e.gaps > 0:
+		return judgement{WithLoss, ClassMissing, e.gapWords() + e.whenDamaged(), restoreOther()}
 	case e.inconsistent > 0:
 		return judgement{WithLoss, ClassBadRecords, strings.TrimPrefix(e.contradiction(), "; ") + e.whenDamaged(), restoreOther()}
 	case e.hashes.state == HashAbsent:

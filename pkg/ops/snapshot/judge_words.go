@@ -83,9 +83,27 @@ func (e *examination) contradiction() string {
 func (e *examination) rawWords() string {
 	s := "pages and records are what they should be, but there is no hash to prove the values: "
 	if e.size == e.data {
-		return s + "a raw copy, or a snapshot that lost its last 32 bytes"
+		s += "a raw copy, or a snapshot that lost its last 32 bytes"
+	} else {
+		s += "a server's own file, or a raw copy of one"
 	}
-	return s + "a server's own file, or a raw copy of one"
+	return s + ". A copy made while a server was writing may be torn in values and at its end, which nothing shows"
+}
+
+// gapWords says that revisions are missing.
+func (e *examination) gapWords() string {
+	return fmt.Sprintf("revisions are missing in %s, the first: %s", count(e.gaps, "place", "places"), e.firstGap)
+}
+
+func (e *examination) gapNote() string {
+	if e.gaps == 0 {
+		return ""
+	}
+	return "; " + e.gapWords()
+}
+
+func copyAnew() string {
+	return "take a snapshot with `kvd snapshot save`, or copy the file while the member is stopped"
 }
 
 func restoreOther() string { return "use another snapshot, or one of another member" }

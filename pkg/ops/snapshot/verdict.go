@@ -47,6 +47,7 @@ const (
 	ClassHashMismatch    Class = "hash_mismatch"    // some bytes changed, and no structure shows which
 	ClassBadPages        Class = "bad_pages"
 	ClassBadRecords      Class = "bad_records"
+	ClassMissing         Class = "missing_revisions" // well but for revisions that are not there
 	ClassBadMeta         Class = "bad_meta_page"
 	ClassBadFreelist     Class = "bad_freelist"
 	ClassTornCopy        Class = "torn_copy"           // pages of different moments: copied from a running member
