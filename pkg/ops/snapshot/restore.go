@@ -91,10 +91,14 @@ func PlanRestore(ctx context.Context, o RestoreOptions, sink progress.Sink) (*Re
 	if err := r.aimAll(o.Here); err != nil {
 		return nil, err
 	}
-	if err := r.verify(ctx); err != nil {
-		return nil, errors.Join(err, r.Close())
+	err := r.load(ctx, opRestore)
+	if err == nil {
+		err = r.admit()
 	}
-	if err := r.makePlan(); err != nil {
+	if err == nil {
+		err = r.settle()
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -164,23 +168,31 @@ func within(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// verify opens the file, reads all of it, and judges it as Verify does.
-func (r *Restore) verify(ctx context.Context) error {
+// load opens the file, reads all of it, and judges it as Verify does. Of what is
+// no backend file there is the judgement alone.
+func (r *Restore) load(ctx context.Context, op string) error {
 	f, err := dbfile.Open(r.path)
+	if fault.CauseOf(err) == "file_in_use" {
+		return &fault.Error{Kind: fault.Refused, Cause: "file_in_use", Op: op, Subject: r.path, Msg: fault.Why(err),
+			Hint: "it is a running member's own file: take a snapshot with `kvd snapshot save`, or stop the member"}
+	}
 	if err != nil {
-		return r.unopened(err)
+		r.Verification, err = judgeUnopened(r.path, op, err)
+		return err
 	}
 	r.file = f
 	if r.stat, err = os.Stat(r.path); err != nil {
-		return fileError(opRestore, r.path, err)
+		return fileError(op, r.path, err)
 	}
-	if r.source, err = examine(ctx, f, opRestore, r.sink); err != nil {
+	if r.source, err = examine(ctx, f, op, r.sink); err != nil {
 		return err
 	}
 	r.Verification = r.source.verification()
-	if err := r.admit(); err != nil {
-		return err
-	}
+	return nil
+}
+
+// settle completes the recipe with what the file says.
+func (r *Restore) settle() error {
 	if err := r.Recipe.complete(r.Verification.Content); err != nil {
 		return err
 	}
@@ -188,31 +200,14 @@ func (r *Restore) verify(ctx context.Context) error {
 		return recipeError("bump_revision", fmt.Sprintf("%d is too little: the last record has revision %d, and %d is compacted already",
 			r.Recipe.BumpRevision, r.source.content.last.Main, r.Verification.Content.Revision), "")
 	}
-	return nil
-}
-
-// unopened says why a file cannot be restored that is none, or held by a server.
-func (r *Restore) unopened(err error) error {
-	if fault.CauseOf(err) == "file_in_use" {
-		var e *fault.Error
-		errors.As(err, &e)
-		e = e.On(opRestore, r.path)
-		e.Hint = "it is a running member's own file: take a snapshot with `kvd snapshot save`, or stop the member"
-		return e
-	}
-	v, err := judgeUnopened(r.path, opRestore, err)
-	if err != nil {
-		return err
-	}
-	return &fault.Error{Kind: fault.Damage, Cause: string(v.Class), Op: opRestore, Subject: r.path,
-		Msg: v.Verdict.Words() + ": " + v.Summary, Hint: v.Hint}
+	return r.makePlan()
 }
 
 // admit refuses what is not restorable, and what needs a decision that was not made.
 func (r *Restore) admit() error {
 	v := r.Verification
 	e := &fault.Error{Kind: fault.Damage, Cause: string(v.Class), Op: opRestore, Subject: r.path,
-		Msg: v.Verdict.Words() + ": " + v.Summary, Hint: v.Hint + "; nothing was created"}
+		Msg: v.Verdict.Words() + ": " + v.Summary, Hint: v.Hint}
 	switch {
 	case v.Verdict == NotRestorable:
 		return e

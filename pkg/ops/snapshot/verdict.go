@@ -53,6 +53,7 @@ const (
 	ClassTornCopy        Class = "torn_copy"           // pages of different moments: copied from a running member
 	ClassVersion         Class = "unsupported_version" // from an etcd that this one cannot follow
 	ClassInUse           Class = "in_use"              // read while a server had it
+	ClassBootFailed      Class = "boot_failed"         // a member was started on it, and did not do what it should
 )
 
 // Severity ranks findings.
@@ -96,4 +97,6 @@ type Verification struct {
 	Findings      []Finding `json:"findings"`
 	// Content is what could be read. Nil where nothing could.
 	Content *Status `json:"content,omitempty"`
+	// Boot is what a member made of it, where one was started (VerifyBoot).
+	Boot *BootCheck `json:"boot,omitempty"`
 }
