@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ func (n *newcomer) addStep(guard func(context.Context) error) plan.Step {
 				if err == nil {
 					n.take(list)
 				}
-				return err
+				return sameSecond(err)
 			}, n.take)
 		if err != nil {
 			return err
@@ -151,6 +152,19 @@ func (n *newcomer) addStep(guard func(context.Context) error) plan.Step {
 		return nil
 	}
 	return s
+}
+
+// sameSecond knows what etcd means where it does not find the member that it is to
+// add. It makes the ID of the URLs and the time in seconds (computeMemberID in
+// server/v3/etcdserver/api/membership/member.go), and one that was added and
+// removed within this second has had the same. The next second it passes.
+func sameSecond(err error) error {
+	var e *fault.Error
+	if fault.CauseOf(err) != cluster.CauseMemberNotFound || !errors.As(err, &e) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseUnhealthy, Op: e.Op, Subject: e.Subject,
+		Msg: "a member with this peer URL was removed within this second", Hint: "run this again", Err: e.Err}
 }
 
 // take notes the newcomer's ID from a list that has it.
