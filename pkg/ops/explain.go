@@ -34,6 +34,9 @@ const (
 	WriteUnreachable = "unreachable" // the member itself does not answer
 )
 
+// checkPermission is the check that the rights of the writer decide.
+const checkPermission = "permission"
+
 // WriteStep is one check of etcd's write path.
 type WriteStep struct {
 	Stage   string           `json:"stage"` // client, transport, api, server, raft, apply
@@ -53,8 +56,11 @@ type WriteVerdict struct {
 	Verdict string `json:"verdict"`
 	StopsAt string `json:"stops_at,omitempty"` // the check of the first step that stops it
 	Stage   string `json:"stage,omitempty"`
-	Error   string `json:"error,omitempty"` // what the client is told
-	Why     string `json:"why,omitempty"`   // of an unknown verdict, or of a member that does not answer
+	Error   string `json:"error,omitempty"` // what the client is told, where that is certain
+	// AtTheLatest: something before StopsAt is not known and may stop the write
+	// too, and then in other words.
+	AtTheLatest bool   `json:"at_the_latest,omitempty"`
+	Why         string `json:"why,omitempty"` // what is not known, or why the member does not answer
 
 	steps []WriteStep
 }
@@ -68,22 +74,25 @@ type SentRequest struct {
 
 // WriteReport says what would become of a write.
 type WriteReport struct {
-	At        time.Time      `json:"at"`
-	ClusterID string         `json:"cluster_id,omitempty"`
-	Source    string         `json:"source,omitempty"`
-	Key       string         `json:"-"`
-	Value     int64          `json:"value_bytes"`
-	Cost      int64          `json:"quota_cost_bytes"`
-	Message   int64          `json:"message_bytes"` // as the client sends it
-	User      string         `json:"user,omitempty"`
-	Verdict   string         `json:"verdict"` // at the worst of the voters that answer, or at the member asked for
-	StopsAt   string         `json:"stops_at,omitempty"`
-	Error     string         `json:"error,omitempty"`
-	Member    string         `json:"member"` // whose steps are shown
-	Steps     []WriteStep    `json:"steps"`
-	Members   []WriteVerdict `json:"members"`
-	Notes     []string       `json:"notes"`
-	Sent      []SentRequest  `json:"sent"`
+	At        time.Time `json:"at"`
+	ClusterID string    `json:"cluster_id,omitempty"`
+	Source    string    `json:"source,omitempty"`
+	Key       string    `json:"-"`
+	Value     int64     `json:"value_bytes"`
+	Cost      int64     `json:"quota_cost_bytes"`
+	Message   int64     `json:"message_bytes"` // as the client sends it
+	User      string    `json:"user,omitempty"`
+	Verdict   string    `json:"verdict"` // at the worst of the voters that answer, or at the member asked for
+	StopsAt   string    `json:"stops_at,omitempty"`
+	Error     string    `json:"error,omitempty"`
+	// AtTheLatest and Why are those of the member shown, see WriteVerdict.
+	AtTheLatest bool           `json:"at_the_latest,omitempty"`
+	Why         string         `json:"why,omitempty"`
+	Member      string         `json:"member"` // whose steps are shown
+	Steps       []WriteStep    `json:"steps"`
+	Members     []WriteVerdict `json:"members"`
+	Notes       []string       `json:"notes"`
+	Sent        []SentRequest  `json:"sent"`
 }
 
 // MarshalJSON adds the key: "key", or "key_base64" if it is not UTF-8.
@@ -135,6 +144,7 @@ type WriteMember struct {
 	Committed    *uint64 // index
 	Applied      *uint64 // index
 	HasLeader    *bool
+	Leader       uint64 // whom it follows; 0: nobody, or not known
 	AuthRevision *uint64
 	Defrags      bool
 
@@ -196,20 +206,16 @@ func (r WriteReport) Err() error {
 	case WriteAccepted:
 		return nil
 	case WriteRefused:
-		return &fault.Error{Kind: fault.Wanting, Cause: "write_refused_at_" + r.StopsAt, Op: "explain write", Subject: r.Member,
-			Msg: "the write would be refused at " + r.StopsAt + ": " + r.Error, Hint: writeHint(r.StopsAt)}
+		msg := "the write would be refused at " + r.StopsAt + ": " + r.Error
+		if r.AtTheLatest {
+			msg = "the write would be refused at " + r.StopsAt + " at the latest; not known is " + r.Why
+		}
+		return &fault.Error{Kind: fault.Wanting, Cause: "write_refused_at_" + r.StopsAt, Op: "explain write", Subject: r.Member, Msg: msg, Hint: writeHint(r.StopsAt)}
 	case WriteUnreachable:
 		return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "explain write", Subject: r.Member,
 			Msg: "nothing is known of the member that the write would go to", Hint: "see `kvd status`"}
 	}
-	why := ""
-	for _, s := range r.Steps {
-		if s.State == StepUnknown {
-			why = s.Check + ": " + s.Detail
-			break
-		}
-	}
-	return &fault.Error{Kind: fault.Inconclusive, Cause: "write_unknown", Op: "explain write", Subject: r.Member, Msg: "it can't be told what becomes of the write: " + why}
+	return &fault.Error{Kind: fault.Inconclusive, Cause: "write_unknown", Op: "explain write", Subject: r.Member, Msg: "it can't be told what becomes of the write: " + r.Why}
 }
 
 // writeHint says what helps against the check that stops a write.

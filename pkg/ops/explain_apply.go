@@ -111,6 +111,9 @@ func (w *writeWalk) propose(s *WriteStep) {
 	case w.f.Voters > 0 && w.f.Alive < quorum:
 		s.unknown("%s knows a leader, but only %d of %d voters answer kvd, and %d are needed: either the leader is about to step down, or kvd can't reach what the members reach",
 			w.m.label(), w.f.Alive, w.f.Voters, quorum)
+	case w.silentLeader() != "":
+		s.unknown("%s knows a leader, but %s: if it is down, the proposal waits for another one, and is given up after 7 s (%q)",
+			w.m.label(), w.silentLeader(), rpctypes.ErrTimeout.Error())
 	case w.m.Defrags:
 		s.unknown("%s is being defragmented: the write is committed, but the answer waits for the end of that, and is given up after 7 s (%q)", w.m.label(), rpctypes.ErrTimeout.Error())
 	case w.f.Voters > 0:
@@ -121,6 +124,28 @@ func (w *writeWalk) propose(s *WriteStep) {
 	}
 }
 
+// silentLeader says that the leader does not answer kvd; empty where it does, or
+// where that can't be seen. A member goes on naming a leader that died until its
+// election timeout is over.
+func (w *writeWalk) silentLeader() string {
+	var silent []string
+	for _, m := range w.f.Members {
+		switch {
+		case m.Leads && m.Source != "":
+			return ""
+		case m.answers():
+		case m.ID != 0 && m.ID == w.m.Leader:
+			return "the leader " + m.label() + " does not answer"
+		case !m.Learner:
+			silent = append(silent, m.label())
+		}
+	}
+	if w.m.Leader != 0 || len(silent) == 0 {
+		return ""
+	}
+	return "it is none of those that answer, and may be one that does not: " + strings.Join(silent, ", ")
+}
+
 // apply is what happens when the entry is applied: by now it is in every
 // member's log, whatever comes of it (uberApplier: CORRUPT, NOSPACE, permission,
 // quota, store).
@@ -129,7 +154,7 @@ func (w *writeWalk) apply() {
 	s.passes("a new entry is above what the backend has, and so is applied; after a restart, entries below are skipped")
 	w.alarm(w.add("apply", "corrupt_alarm", "server/v3/etcdserver/apply/corrupt.go Put"), cluster.AlarmCorrupt, rpctypes.ErrCorrupt.Error())
 	w.alarm(w.add("apply", "nospace_alarm", "server/v3/etcdserver/apply/capped.go Put"), cluster.AlarmNoSpace, rpctypes.ErrNoSpace.Error())
-	w.permission(w.add("apply", "permission", "server/v3/etcdserver/apply/auth.go checkPutAuth, auth/store.go isOpPermitted"))
+	w.permission(w.add("apply", checkPermission, "server/v3/etcdserver/apply/auth.go checkPutAuth, auth/store.go isOpPermitted"))
 	w.quotaAtApply(w.add("apply", "quota_at_apply", "server/v3/etcdserver/apply/quota.go Put"))
 	w.store(w.add("apply", "store", "server/v3/etcdserver/txn/put.go Put"))
 }

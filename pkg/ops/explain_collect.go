@@ -108,6 +108,9 @@ func (c *writeCollector) look(ctx context.Context) error {
 		return err
 	}
 	c.count("Status, and list of members", len(c.f.Members), false)
+	// What a member that is down costs here is no more than its status cost.
+	fetching, cancel := context.WithTimeout(ctx, c.client.Config().DialTimeout+c.client.Config().MemberTimeout)
+	defer cancel()
 	var wg sync.WaitGroup
 	for i := range c.f.Members {
 		m := &c.f.Members[i]
@@ -115,7 +118,7 @@ func (c *writeCollector) look(ctx context.Context) error {
 			continue
 		}
 		wg.Go(func() {
-			if s, err := metrics.Fetch(ctx, c.http, urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)); err == nil {
+			if s, err := metrics.Fetch(fetching, c.http, urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)); err == nil {
 				m.readMetrics(s)
 			}
 		})
@@ -134,7 +137,7 @@ func (c *writeCollector) memberOf(m cluster.Member) WriteMember {
 	if s == nil {
 		return out
 	}
-	out.Source, out.Version = "status", s.Version
+	out.Source, out.Version, out.Leader = "status", s.Version, s.Leader
 	out.DBSize, out.Committed, out.Applied, out.HasLeader = &s.DBSize, &s.RaftIndex, &s.AppliedIndex, new(s.Leader != 0)
 	if q := s.EffectiveQuota(); q != cluster.QuotaUnknown {
 		out.Quota = &q
@@ -277,6 +280,7 @@ func (c *writeCollector) conclude(r *WriteReport) {
 	}
 	shown := r.Members[best]
 	r.Verdict, r.StopsAt, r.Error, r.Member = shown.Verdict, shown.StopsAt, shown.Error, c.f.Members[c.judged[best]].label()
+	r.AtTheLatest, r.Why = shown.AtTheLatest, shown.Why
 	if shown.steps != nil {
 		r.Steps = shown.steps
 	}

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // JudgeWrite walks the checks that etcd 3.7.3 makes of a put, in its order, with
@@ -30,10 +31,11 @@ func JudgeWrite(f WriteFacts, m WriteMember) WriteVerdict {
 	for _, s := range w.steps {
 		switch {
 		case s.State == StepStops:
-			if v.Verdict == WriteUnknown {
-				v.Why = "there at the latest: not known is " + v.Why
+			v.AtTheLatest = v.Verdict == WriteUnknown
+			v.Verdict, v.StopsAt, v.Stage = WriteRefused, s.Check, s.Stage
+			if !v.AtTheLatest {
+				v.Error = s.Error
 			}
-			v.Verdict, v.StopsAt, v.Stage, v.Error = WriteRefused, s.Check, s.Stage, s.Error
 			return v
 		case s.State == StepUnknown && v.Verdict == WriteAccepted:
 			v.Verdict, v.Why = WriteUnknown, s.Check+": "+s.Detail
@@ -52,6 +54,11 @@ func (m WriteMember) role() string {
 		return cluster.RoleUnknown
 	}
 	return cluster.RoleFollower
+}
+
+// answers reports that the member is there: it told something, or refused to.
+func (m WriteMember) answers() bool {
+	return m.Source != "" || m.Err != nil && fault.KindOf(m.Err) == fault.Denied
 }
 
 func (m WriteMember) label() string { return cluster.Member{ID: m.ID, Name: m.Name}.Label() }

@@ -205,3 +205,39 @@ func flood(ctx context.Context, until <-chan struct{}, c *clientv3.Client) {
 		})
 	}
 }
+
+// A follower goes on naming a leader that has just died; a write then waits in
+// vain for it.
+func TestExplainedWriteAfterTheLeaderDied(t *testing.T) {
+	t.Parallel()
+	for _, election := range []time.Duration{8 * time.Second, 12 * time.Second} {
+		t.Run(election.String(), func(t *testing.T) {
+			t.Parallel()
+			w := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}
+			p := w.build(t, fmt.Sprintf("--election-timeout=%d", election.Milliseconds()), "--heartbeat-interval=500")
+			leader := p.Leader(t)
+			follower := (leader + 1) % 3
+			cfg := patience([]string{p.Endpoint(follower)})
+			cfg.DialTimeout, cfg.MemberTimeout = 500*time.Millisecond, 500*time.Millisecond
+			kvd, err := cluster.Connect(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { kvd.Close() })
+			put := writer{client: p.once(t, p.Endpoint(follower)), wait: time.Minute}
+			holds(t, p.KVD, p.writeTo("k", 10, p.Name(follower)), put, "")
+			if err := p.Pause(leader); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Resume(leader) })
+			o := p.writeTo("k", 10, p.Name(follower))
+			r := explained(t, &place{KVD: kvd}, o)
+			if r.Verdict != ops.WriteUnknown || !strings.Contains(r.Why, "the leader "+p.Name(leader)) {
+				t.Errorf("%s at %q: %s", r.Verdict, r.StopsAt, r.Why)
+			}
+			if err := put.put(t, o); err == nil || !strings.Contains(err.Error(), "timed out") {
+				t.Errorf("the real write: %v, want it timed out", err)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // healthy is a write that nothing stops; tests change one thing.
@@ -22,6 +23,7 @@ func healthy() WriteFacts {
 
 func TestJudgeWriteOnRecordedFacts(t *testing.T) {
 	t.Parallel()
+	doubtful := map[string]struct{}{"nobody, alarms unknown": {}, "lease not there, rights unknown": {}}
 	for name, c := range map[string]struct {
 		change           func(*WriteFacts, *WriteMember)
 		verdict, stopsAt string
@@ -41,9 +43,30 @@ func TestJudgeWriteOnRecordedFacts(t *testing.T) {
 		"token before size": {func(f *WriteFacts, m *WriteMember) {
 			m.Credential, f.Who.AuthOn, f.Write.MaxRequest = credentialInvalid, new(true), 10
 		}, WriteRefused, "token"},
-		"old token":           {func(f *WriteFacts, m *WriteMember) { m.Credential, f.Who.AuthOn = credentialOld, new(true) }, WriteRefused, "permission"},
-		"no leader":           {func(_ *WriteFacts, m *WriteMember) { *m.HasLeader = false }, WriteRefused, "propose"},
-		"no leader, wanted":   {func(f *WriteFacts, m *WriteMember) { *m.HasLeader, f.Write.RequireLeader = false, true }, WriteRefused, "require_leader"},
+		"old token":         {func(f *WriteFacts, m *WriteMember) { m.Credential, f.Who.AuthOn = credentialOld, new(true) }, WriteRefused, "permission"},
+		"no leader":         {func(_ *WriteFacts, m *WriteMember) { *m.HasLeader = false }, WriteRefused, "propose"},
+		"no leader, wanted": {func(f *WriteFacts, m *WriteMember) { *m.HasLeader, f.Write.RequireLeader = false, true }, WriteRefused, "require_leader"},
+		"leader silent": {func(f *WriteFacts, m *WriteMember) {
+			m.Leads, m.Leader = false, 2
+			f.Members = append(f.Members, WriteMember{ID: 2, Name: "m2", Leads: true, Err: fault.New(fault.Unavailable, "no answer")})
+		}, WriteUnknown, ""},
+		"leader refuses kvd": {func(f *WriteFacts, m *WriteMember) {
+			m.Leads, m.Leader = false, 2
+			f.Members = append(f.Members, WriteMember{ID: 2, Name: "m2", Leads: true, Err: fault.New(fault.Denied, "no user")})
+		}, WriteAccepted, ""},
+		"leader not named, one silent": {func(f *WriteFacts, m *WriteMember) {
+			m.Leads, m.Source = false, "metrics"
+			f.Members = append(f.Members, WriteMember{Endpoint: "m2:2379", Err: fault.New(fault.Unavailable, "no answer")})
+		}, WriteUnknown, ""},
+		"follower silent": {func(f *WriteFacts, _ *WriteMember) {
+			f.Members = append(f.Members, WriteMember{ID: 2, Name: "m2", Err: fault.New(fault.Unavailable, "no answer")})
+		}, WriteAccepted, ""},
+		"nobody, alarms unknown": {func(f *WriteFacts, m *WriteMember) {
+			f.AlarmsKnown, f.Who.AuthOn, m.Credential = false, new(true), credentialNone
+		}, WriteRefused, "permission"},
+		"lease not there, rights unknown": {func(f *WriteFacts, m *WriteMember) {
+			f.Who.AuthOn, m.Credential, f.Write.Lease, f.LeaseExists = new(true), credentialGood, 7, new(false)
+		}, WriteRefused, "store"},
 		"voters out of sight": {func(f *WriteFacts, _ *WriteMember) { f.Alive = 1 }, WriteUnknown, ""},
 		"defragmenting":       {func(_ *WriteFacts, m *WriteMember) { m.Defrags = true }, WriteUnknown, ""},
 		"defragmenting, full": {func(_ *WriteFacts, m *WriteMember) { m.Defrags, *m.DBSize = true, 2000 }, WriteRefused, "quota"},
@@ -68,7 +91,12 @@ func TestJudgeWriteOnRecordedFacts(t *testing.T) {
 		if v.Verdict != c.verdict || v.StopsAt != c.stopsAt {
 			t.Errorf("%s: %s at %q (%s), want %s at %q", name, v.Verdict, v.StopsAt, v.Why, c.verdict, c.stopsAt)
 		}
-		if c.verdict == WriteRefused && v.Error == "" || c.verdict == WriteUnknown && v.Why == "" {
+		// What comes before and is not known makes the check the latest, and the words uncertain.
+		_, doubt := doubtful[name]
+		if c.verdict == WriteRefused && (v.Error == "") != doubt || v.AtTheLatest != doubt || doubt && v.Why == "" {
+			t.Errorf("%s: at the latest: %t, %q, %s", name, v.AtTheLatest, v.Error, v.Why)
+		}
+		if c.verdict == WriteUnknown && v.Why == "" {
 			t.Errorf("%s: nothing said of it: %+v", name, v)
 		}
 	}

@@ -178,12 +178,7 @@ func (c *writeCollector) rights(ctx context.Context) {
 		who.Why = "a token does not say whose it is: give --as-user beside it"
 		return
 	}
-	decides := false
-	for _, i := range c.judged {
-		v := JudgeWrite(c.f, c.f.Members[i])
-		decides = decides || v.Verdict == WriteUnknown || v.Verdict == WriteAccepted
-	}
-	if !decides {
+	if !slices.ContainsFunc(c.judged, func(i int) bool { return reachesPermission(JudgeWrite(c.f, c.f.Members[i])) }) {
 		who.Why = "the roles of " + who.Name + " were not asked for, since the write stops before"
 		return
 	}
@@ -194,6 +189,20 @@ func (c *writeCollector) rights(ctx context.Context) {
 		return
 	}
 	who.Rights = rights
+}
+
+// reachesPermission reports that nothing stops the write before its permission is
+// looked at, and that what is known so far does not say what comes of that.
+func reachesPermission(v WriteVerdict) bool {
+	for _, s := range v.steps {
+		switch {
+		case s.Check == checkPermission:
+			return s.State == StepUnknown
+		case s.State == StepStops:
+			return false
+		}
+	}
+	return false
 }
 
 func (c *writeCollector) userRights(ctx context.Context, name string) (_ *UserRights, proposals int, err error) {

@@ -48,6 +48,9 @@ func writeTable(r ops.WriteReport) func(io.Writer) error {
 func verdictLine(r ops.WriteReport) string {
 	switch r.Verdict {
 	case ops.WriteRefused:
+		if r.AtTheLatest {
+			return fmt.Sprintf("would be refused at %s at the latest; not known is %s", r.StopsAt, r.Why)
+		}
 		return fmt.Sprintf("would be refused at %s; the client is told %q", r.StopsAt, r.Error)
 	case ops.WriteAccepted:
 		return "would be accepted"
@@ -67,7 +70,12 @@ func verdictColumns() render.Columns[ops.WriteVerdict] {
 		}},
 		{Header: "role", Value: func(v ops.WriteVerdict) string { return v.Role }},
 		{Header: "verdict", Value: func(v ops.WriteVerdict) string { return v.Verdict }},
-		{Header: "stops at", Value: func(v ops.WriteVerdict) string { return orDash(v.StopsAt) }},
+		{Header: "stops at", Value: func(v ops.WriteVerdict) string {
+			if v.AtTheLatest {
+				return v.StopsAt + " at the latest"
+			}
+			return orDash(v.StopsAt)
+		}},
 		{Header: "is told", Wrap: 60, Value: func(v ops.WriteVerdict) string {
 			if v.Error == "" {
 				return orDash(v.Why)

@@ -1,0 +1,92 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// withUsers is one member with authentication on: root, and bob, who may write
+// what begins with /l.
+func withUsers(t *testing.T) *place {
+	t.Helper()
+	o := servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}}
+	p := &place{world: world{members: 1}, Cluster: servertest.Start(t, o)}
+	p.EnableAuth(t, servertest.User{Name: "bob", Password: "pw", Prefix: "/l"})
+	p.Client = p.Cluster.Client(t)
+	return p
+}
+
+// connectAs is a patient client of kvd's: of a user with its password, or of nobody.
+func (p *place) connectAs(t *testing.T, user string) *cluster.Client {
+	t.Helper()
+	cfg := patience(p.Endpoints())
+	cfg.User, cfg.Password, _ = strings.Cut(user, ":")
+	c, err := cluster.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A lease that is not there comes after the permission, and does not hide it.
+func TestExplainedLeaseComesAfterPermission(t *testing.T) {
+	t.Parallel()
+	p := withUsers(t)
+	bob, client := p.connectAs(t, "bob:pw"), p.ClientAs(t, "bob", "pw")
+	for key, stopsAt := range map[string]string{"/m": "permission", "/l": "store"} {
+		o := p.writeTo(key, 1, "")
+		o.Lease = 0x12345
+		holds(t, bob, o, writer{client: client, opts: []clientv3.OpOption{clientv3.WithLease(0x12345)}}, stopsAt)
+	}
+}
+
+// A request of nobody is refused for sure, but who refuses it depends on the
+// alarms, which nobody is told.
+func TestExplainedWriteOfNobodyIsInDoubt(t *testing.T) {
+	t.Parallel()
+	p := withUsers(t)
+	nobody, put := p.connectAs(t, ""), writer{client: p.ClientAs(t, "", "")}
+	for _, c := range []struct {
+		alarm pb.AlarmType
+		told  error
+	}{{pb.AlarmType_NONE, rpctypes.ErrUserEmpty}, {pb.AlarmType_NOSPACE, rpctypes.ErrNoSpace}, {pb.AlarmType_CORRUPT, rpctypes.ErrCorrupt}} {
+		if c.alarm != pb.AlarmType_NONE {
+			p.raise(t, pb.AlarmRequest_ACTIVATE, c.alarm, p.connectedTo(t))
+		}
+		o := p.writeTo("k", 1, "")
+		r := explained(t, &place{KVD: nobody}, o)
+		if r.Verdict != ops.WriteRefused || r.StopsAt != "permission" || !r.AtTheLatest || r.Error != "" || !strings.Contains(r.Why, "alarm") {
+			t.Errorf("%s: %s at %q, at the latest: %t, told %q, not known: %s", c.alarm, r.Verdict, r.StopsAt, r.AtTheLatest, r.Error, r.Why)
+		}
+		if n := raftSent(r); n != 0 {
+			t.Errorf("%s: %d proposals for a write by nobody, want none", c.alarm, n)
+		}
+		if msg := r.Err().Error(); !strings.Contains(msg, "at the latest") || strings.Contains(msg, rpctypes.ErrUserEmpty.Error()) {
+			t.Errorf("%s: %s", c.alarm, msg)
+		}
+		if err := put.put(t, o); err == nil || !strings.HasSuffix(err.Error(), c.told.Error()) {
+			t.Errorf("%s: the real write: %v, want %v", c.alarm, err, c.told)
+		}
+	}
+}
+
+// connectedTo is the ID of the only member.
+func (p *place) connectedTo(t *testing.T) uint64 {
+	t.Helper()
+	r, err := p.Client.Status(servertest.Context(t, 20*time.Second), p.Endpoint(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Header.MemberId
+}
