@@ -67,6 +67,7 @@ func neededRoles() []need {
 		{command: "lease list", shown: "lease list --keys", args: "--keys", works: reader, denied: registry},
 		{command: "lease show", args: "LEASE", works: registry, denied: anyone},
 		{command: "explain write", args: "/registry/a --size 100", works: anyone, denied: nobody, finds: "write_refused_at_permission"},
+		{command: "snapshot save", args: "DEST", works: root, denied: writer},
 		{command: "member list", works: anyone, denied: nobody},
 		{command: "compact", args: "--keep-revisions 3 --yes", works: root, denied: writer, dry: reader},
 		{command: "defrag", args: "--min-gain 0 --settle 0s --yes", works: root, denied: writer, dry: anyone},
@@ -209,6 +210,8 @@ func (p *permissions) line(t *testing.T, n need) []string {
 			words[i] = p.Endpoint(p.joins)
 		case "TMP":
 			words[i] = t.TempDir()
+		case "DEST":
+			words[i] = filepath.Join(t.TempDir(), "s.db")
 		case "PEER":
 			words[i] = p.PeerURL(p.joins)
 		case "ID":

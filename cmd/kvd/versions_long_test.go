@@ -32,6 +32,7 @@ type world struct {
 	joins  int              // the member that is added
 	leaves int              // and the one that it replaces
 	lease  clientv3.LeaseID // one with keys
+	saved  string           // a snapshot
 }
 
 // outcome is how a command ended.

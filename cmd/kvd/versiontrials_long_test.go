@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +18,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/snapshot"
 	"kvd/pkg/server/servertest"
 )
 
 // trialQuota is the quota of the clusters on which the commands are tried.
 const (
-	trialQuota     = 16 << 20
-	trialQuotaFlag = "--quota=16MiB"
+	trialQuota     = 20 << 20
+	trialQuotaFlag = "--quota=20MiB"
 )
 
 // trial is one command as it is tried on a cluster of each version.
@@ -60,6 +63,7 @@ func versionTrials() []trial {
 		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
 		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
 		{command: "explain write", args: []string{"/registry/explained", "--size=1KiB"}, look: true, after: nothingStops},
+		{command: "snapshot save", more: destination, after: snapshotVerifies},
 		{command: "compact", args: []string{"--keep-revisions=5", "--yes"}, after: compacted},
 		{command: "defrag", args: []string{"--min-gain=1MiB", "--settle=0s", "--yes"}, after: defragmented},
 		{command: "member list", look: true},
@@ -82,6 +86,9 @@ func seed(t *testing.T, w *world) {
 		if _, err := cli.Put(t.Context(), "/registry/configmaps/default/"+strconv.Itoa(n%40), value); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := sizesSettled(servertest.Context(t, 60*time.Second), cli); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -111,6 +118,29 @@ func leaseHasKeys(t *testing.T, _ *world, o outcome) {
 func nothingStops(t *testing.T, _ *world, o outcome) {
 	if o.doc["verdict"] != ops.WriteAccepted {
 		t.Errorf("verdict %v, want %q", o.doc["verdict"], ops.WriteAccepted)
+	}
+}
+
+func destination(w *world) []string {
+	w.saved = filepath.Join(w.Dir(0), "saved.db")
+	return []string{w.saved}
+}
+
+// snapshotVerifies: the file is whole, has all keys, and is what the manifest says.
+func snapshotVerifies(t *testing.T, w *world, o outcome) {
+	v, err := snapshot.Verify(t.Context(), w.saved, snapshot.Options{}, progress.Discard)
+	if err != nil || v.Verdict != snapshot.Restorable || v.Content.Keys < 42 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	m, err := snapshot.ReadManifest(snapshot.ManifestPath(w.saved))
+	if err != nil || m.SHA256 != v.Content.Digests.FileSHA256 || m.Keys != v.Content.Keys || m.ServerVersion != w.release || m.Revision < m.StartRevision {
+		t.Errorf("manifest %+v, %v", m, err)
+	}
+	if old := strings.HasPrefix(w.release, "3.4.") || strings.HasPrefix(w.release, "3.5."); old && m.StorageVersion != "" {
+		t.Errorf("storage version %q of etcd %s", m.StorageVersion, w.release)
+	}
+	if f, _ := o.doc["file"].(string); f != w.saved {
+		t.Errorf("file %q", f)
 	}
 }
 

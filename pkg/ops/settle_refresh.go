@@ -41,11 +41,8 @@ func trueSizes(ctx context.Context, client *cluster.Client, view cluster.View) (
 
 func refreshMember(ctx context.Context, m *cluster.MemberClient) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.DefaultCommandTimeout)
-	defer cancel() // which also ends the stream
-	resp, err := m.Snapshot(ctx)
-	if err != nil {
-		return
+	defer cancel()
+	if stream, err := m.Snapshot(ctx); err == nil {
+		stream.Close()
 	}
-	_, _ = resp.Snapshot.Read(make([]byte, 1))
-	_ = resp.Snapshot.Close()
 }

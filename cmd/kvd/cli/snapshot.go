@@ -12,8 +12,8 @@ import (
 
 // newSnapshotCmd groups what concerns snapshots.
 func newSnapshotCmd(app *App) *cobra.Command {
-	return newGroupCmd("snapshot", "Look into snapshots and backend files, and prove that they restore",
-		newSnapshotStatusCmd(app, runSnapshotStatus), newSnapshotVerifyCmd(app, runSnapshotVerify),
+	return newGroupCmd("snapshot", "Save snapshots, look into them and backend files, and prove that they restore",
+		newSnapshotSaveCmd(app, runSnapshotSave), newSnapshotStatusCmd(app, runSnapshotStatus), newSnapshotVerifyCmd(app, runSnapshotVerify),
 		newSnapshotRestoreCmd(app, runSnapshotRestore))
 }
 
@@ -25,6 +25,12 @@ type snapshotStatusOptions struct {
 
 func (o *snapshotStatusOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Live, "live", false, "read the file although a running server holds it: it may be torn")
+	addSpoolDir(fs, &o.SpoolDir, "the system's folder for temporary files")
+}
+
+// addSpoolDir adds the flag for where content goes that cannot be read in place.
+func addSpoolDir(fs *pflag.FlagSet, dir *string, otherwise string) {
+	fs.StringVar(dir, "spool-dir", "", "where to put the content of a compressed snapshot, as large as that, without a name (default: "+otherwise+")")
 }
 
 func newSnapshotStatusCmd(app *App, run func(context.Context, *App, snapshotStatusOptions) error) *cobra.Command {

@@ -30,17 +30,23 @@ func snapshotTable(s *snapshot.Status) func(io.Writer) error {
 
 // snapshotRows are the file, its digests and its keys.
 func snapshotRows(s *snapshot.Status) []snapshotRow {
-	kv := s.Digests.KV
+	kv, whole := s.Digests.KV, "the file"
+	if s.Packed != nil {
+		whole = "the content"
+	}
 	rows := []snapshotRow{
 		{"file", s.File},
 		{"integrity", string(s.Integrity.Class) + ": " + s.Integrity.Message},
 		{"size", sizeText(s.SizeBytes)},
 		{"in use", sizeText(s.InUseBytes)},
-		{"sha256 of the file", s.Digests.FileSHA256},
+		{"sha256 of " + whole, s.Digests.FileSHA256},
 		{"sha256 of its pages", orDash(s.Digests.DataSHA256) + ", stored: " + string(s.Integrity.Hash)},
 		{"hashkv", fmt.Sprintf("%d (revision %d, compacted %d)", kv.Hash, kv.Revision, kv.CompactRevision)},
 		{"revision", fmt.Sprint(s.Revision)},
 		{"compacted revision", numberOr(s.CompactRevision, "never compacted")},
+	}
+	if s.Packed != nil {
+		rows = append(rows, snapshotRow{"stored", fmt.Sprintf("%s, %s, sha256 %s", s.Packed.Compression, sizeText(s.Packed.SizeBytes), s.Packed.SHA256)})
 	}
 	if s.Live != "" {
 		rows = append(rows, snapshotRow{"in use by", s.Live})

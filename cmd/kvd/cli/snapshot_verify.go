@@ -24,6 +24,7 @@ type snapshotVerifyOptions struct {
 
 func (o *snapshotVerifyOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Live, "live", false, "read the file although a running server holds it: it may be torn")
+	addSpoolDir(fs, &o.SpoolDir, "the system's folder for temporary files")
 	fs.BoolVar(&o.skipHash, "skip-hash-check", false, "a file without a hash that is well otherwise passes, as it does in a restore with that flag")
 	fs.BoolVar(&o.boot, "boot", false, "also restore it into a temporary folder and start a real member on that")
 }

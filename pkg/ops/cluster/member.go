@@ -142,16 +142,6 @@ func (m *MemberClient) Get(ctx context.Context, key string, opts ...clientv3.OpO
 	})
 }
 
-// Snapshot streams the member's database. Reading it is up to ctx; its errors
-// are etcd's: pass them to Explain.
-func (m *MemberClient) Snapshot(ctx context.Context) (*clientv3.SnapshotResponse, error) {
-	if err := m.Connect(ctx); err != nil {
-		return nil, err
-	}
-	resp, err := m.maint.SnapshotWithVersion(ctx)
-	return resp, m.c.explain(ctx, "snapshot", m.p.endpoint, err)
-}
-
 // MemberList returns the members as this one knows them, without the quorum.
 func (m *MemberClient) MemberList(ctx context.Context) (*clientv3.MemberListResponse, error) {
 	return ask(ctx, m, "member list", m.c.cfg.MemberTimeout, func(ctx context.Context) (*clientv3.MemberListResponse, error) {

@@ -17,6 +17,9 @@ import (
 type Options struct {
 	// Live reads a file although a running server holds it.
 	Live bool
+	// SpoolDir is where the content of a compressed file is unpacked; empty is
+	// the system's folder for temporary files.
+	SpoolDir string
 }
 
 // maxDamages is how many pieces of damage are kept; the rest is counted.
@@ -54,8 +57,9 @@ type examination struct {
 var errUnreadable = errors.New("the file cannot be read")
 
 // examine reads a whole file: its bytes for the hashes in one thread, its pages in
-// another.
-func examine(ctx context.Context, f *dbfile.File, op string, sink progress.Sink) (*examination, error) {
+// another. Where the bytes were hashed already, on their way into the file, they
+// are not read again.
+func examine(ctx context.Context, f *dbfile.File, hashed *hashing, op string, sink progress.Sink) (*examination, error) {
 	e := &examination{path: f.Name(), size: f.Size(), header: f.Header(), data: f.DataSize()}
 	holder, live := f.Live()
 	e.live = live
@@ -65,7 +69,11 @@ func examine(ctx context.Context, f *dbfile.File, op string, sink progress.Sink)
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		e.hashes, err = hashFile(gctx, f, op, sink)
+		if hashed != nil && hashed.at == e.size && hashed.data == e.data {
+			e.hashes, err = hashed.end(f)
+		} else {
+			e.hashes, err = hashFile(gctx, f, op, sink)
+		}
 		return err
 	})
 	g.Go(func() error { return e.read(gctx, f) })

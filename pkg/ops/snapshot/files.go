@@ -1,13 +1,58 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 
+	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/spool"
 )
+
+// file is a snapshot or backend file that is open for reading, on disk as it is
+// or compressed.
+type file struct {
+	*dbfile.File
+	spool *spool.File // nil where it is not compressed
+}
+
+// open opens a file, and unpacks it where its first bytes say that it is compressed.
+func open(ctx context.Context, path string, o Options, op string, sink progress.Sink) (*file, error) {
+	if c, err := spool.Compression(path); err != nil || c == spool.None {
+		f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live}) // which says best what is wrong
+		if err != nil {
+			return nil, err
+		}
+		return &file{File: f}, nil
+	}
+	s, err := spool.Open(ctx, path, spool.Options{Dir: o.SpoolDir, Op: op}, sink)
+	if err != nil {
+		return nil, err
+	}
+	f, err := dbfile.New(path, s, s.Size())
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &file{f, s}, nil
+}
+
+func (f *file) packed() *spool.Packed {
+	if f.spool == nil {
+		return nil
+	}
+	return &f.spool.Packed
+}
+
+func (f *file) close() error {
+	if f.spool != nil {
+		return f.spool.Close()
+	}
+	return f.File.Close()
+}
 
 // fileError turns an error of the operating system about a file into one for
 // people.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"io"
 
 	"kvd/pkg/ops/dbfile"
@@ -48,51 +49,80 @@ func hasHash(size int64) bool { return size%sectorSize == dbfile.HashSize }
 // hashed.
 const hashChunk = 128 << 10
 
-// hashFile reads the file from end to end.
-func hashFile(ctx context.Context, f *dbfile.File, op string, sink progress.Sink) (hashes, error) {
-	size, data := f.Size(), f.DataSize()
-	out := hashes{state: HashAbsent}
-	body := int64(-1) // where the bytes end that the stored hash is of
+// hashing makes the hashes of bytes that come one after the other: read from a
+// file, or on their way into one.
+type hashing struct {
+	data int64 // where the pages end
+	body int64 // where the bytes end that the stored hash is of; negative where there is none
+
+	at      int64
+	sum     hash.Hash
+	bodySum []byte
+	out     hashes
+}
+
+func newHashing(size, data int64) *hashing {
+	h := &hashing{data: data, body: -1, sum: sha256.New(), out: hashes{state: HashAbsent}}
 	if hasHash(size) {
-		body = size - dbfile.HashSize
+		h.body = size - dbfile.HashSize
 	}
-	sum := sha256.New()
-	buf := make([]byte, hashChunk)
-	var bodySum []byte
-	for at := int64(0); at < size; {
-		if err := ctx.Err(); err != nil {
-			return out, err
-		}
-		n := min(hashChunk, size-at)
-		for _, edge := range []int64{data, body} {
-			if at < edge && edge < at+n {
-				n = edge - at
+	return h
+}
+
+func (h *hashing) add(b []byte) {
+	for len(b) > 0 {
+		n := int64(len(b))
+		for _, edge := range []int64{h.data, h.body} {
+			if h.at < edge && edge < h.at+n {
+				n = edge - h.at
 			}
 		}
+		h.sum.Write(b[:n]) //nolint:errcheck // a hash never fails
+		if used := len(bytes.TrimRight(b[:n], "\x00")); used > 0 {
+			h.out.zeroFrom = h.at + int64(used)
+		}
+		b, h.at = b[n:], h.at+n
+		if h.at == h.data {
+			h.out.pages = hex.EncodeToString(h.sum.Sum(nil))
+		}
+		if h.at == h.body {
+			h.bodySum = h.sum.Sum(nil)
+		}
+	}
+}
+
+// fileSum is the digest of all that was added.
+func (h *hashing) fileSum() string { return hex.EncodeToString(h.sum.Sum(nil)) }
+
+// end finishes the hashes with what is stored in the file.
+func (h *hashing) end(f *dbfile.File) (hashes, error) {
+	h.out.file = h.fileSum()
+	return h.out, h.out.compare(f, h.body, h.bodySum)
+}
+
+// hashFile reads the file from end to end.
+func hashFile(ctx context.Context, f *dbfile.File, op string, sink progress.Sink) (hashes, error) {
+	size := f.Size()
+	h := newHashing(size, f.DataSize())
+	buf := make([]byte, hashChunk)
+	for at := int64(0); at < size; {
+		if err := ctx.Err(); err != nil {
+			return h.out, err
+		}
+		n := min(hashChunk, size-at)
 		got, err := f.ReadAt(buf[:n], at)
 		if int64(got) < n {
 			if err == io.EOF { //nolint:errorlint // ReaderAt's contract
 				err = io.ErrUnexpectedEOF // it was cut while it was read
 			}
-			return out, err
+			return h.out, err
 		}
-		sum.Write(buf[:n]) //nolint:errcheck // a hash never fails
-		if used := len(bytes.TrimRight(buf[:n], "\x00")); used > 0 {
-			out.zeroFrom = at + int64(used)
-		}
-		at += n
-		if at == data {
-			out.pages = hex.EncodeToString(sum.Sum(nil))
-		}
-		if at == body {
-			bodySum = sum.Sum(nil)
-		}
-		if at%(512*hashChunk) == 0 {
+		h.add(buf[:n])
+		if at += n; at%(512*hashChunk) == 0 {
 			sink.Event(progress.Event{Op: op, Subject: f.Name(), Phase: "hashing", Done: at, Total: size, Unit: "bytes"})
 		}
 	}
-	out.file = hex.EncodeToString(sum.Sum(nil))
-	return out, out.compare(f, body, bodySum)
+	return h.end(f)
 }
 
 // compare finds the stored hash: where etcd looks for it, or, in a file whose

@@ -19,12 +19,6 @@ const manifestFormat = "kvd-snapshot-1"
 // maxManifest bounds what is read. A real one has about 2 KB.
 const maxManifest = 1 << 20
 
-// The compressions of a stored snapshot.
-const (
-	CompressionNone = "none"
-	CompressionZstd = "zstd"
-)
-
 // How a saved snapshot was checked.
 const (
 	VerifiedFull = "full" // hash, pages and records: what Verify looks at
@@ -39,8 +33,8 @@ type Manifest struct {
 
 	// The bytes as they are stored.
 	SizeBytes   int64  `json:"size_bytes"`
-	SHA256      string `json:"sha256"` // as sha256sum shows it
-	Compression string `json:"compression"`
+	SHA256      string `json:"sha256"`      // as sha256sum shows it
+	Compression string `json:"compression"` // spool.None or spool.Zstd
 	// The snapshot inside, pages and hash: the same where it is not compressed.
 	SnapshotBytes  int64  `json:"snapshot_bytes"`
 	SnapshotSHA256 string `json:"snapshot_sha256"`
@@ -60,8 +54,8 @@ type Manifest struct {
 
 	ClusterID      ID             `json:"cluster_id"`
 	Member         ManifestMember `json:"member"`
-	ClusterVersion string         `json:"cluster_version,omitempty"`
-	StorageVersion string         `json:"storage_version,omitempty"` // empty before 3.6
+	ClusterVersion string         `json:"cluster_version"`
+	StorageVersion string         `json:"storage_version"` // empty before 3.6, and in the first seconds of a member's life
 	ServerVersion  string         `json:"server_version"`
 	KvdVersion     string         `json:"kvd_version"`
 
@@ -81,14 +75,29 @@ type ManifestMember struct {
 // behind its name.
 func ManifestPath(snapshot string) string { return snapshot + ".json" }
 
-// Write puts the manifest at path, over a file that is there: whole or not at all.
-func (m *Manifest) Write(path string) error {
+// stage writes the manifest to disk, beside the name that it gets with
+// commitManifest: in the place of one that a process that was killed has left.
+func (m *Manifest) stage(path string) error {
 	m.Format = manifestFormat
 	raw, err := json.MarshalIndent(m, "", "  ")
-	if err == nil {
-		err = atomicfile.Write(path, append(raw, '\n'), 0o600)
-	}
 	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+partSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fileError("write manifest", path, err)
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return fileError("write manifest", path, err)
+	}
+	return nil
+}
+
+// commitManifest gives a staged manifest its name, over a file that has it.
+func commitManifest(path string) error {
+	if err := atomicfile.Rename(path+partSuffix, path); err != nil {
 		return fileError("write manifest", path, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package snapshot_test
+package snapshot
 
 import (
 	"errors"
@@ -11,23 +11,23 @@ import (
 	"time"
 
 	"kvd/pkg/ops/fault"
-	"kvd/pkg/ops/snapshot"
+	"kvd/pkg/ops/spool"
 )
 
 func TestManifest(t *testing.T) {
-	path := snapshot.ManifestPath(filepath.Join(t.TempDir(), "s.db"))
-	if _, err := snapshot.ReadManifest(path); !errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) != fault.Usage {
+	path := ManifestPath(filepath.Join(t.TempDir(), "s.db"))
+	if _, err := ReadManifest(path); !errors.Is(err, fs.ErrNotExist) || fault.KindOf(err) != fault.Usage {
 		t.Errorf("none: %v", err)
 	}
-	m := &snapshot.Manifest{
-		File: "s.db", SizeBytes: 4128, SHA256: strings.Repeat("a", 64), Compression: snapshot.CompressionNone, SnapshotBytes: 4128,
-		StartRevision: 7, Verified: snapshot.VerifiedFull, Revision: 9, Keys: 3, KV: snapshot.KVHash{Algorithm: "etcd-hashkv", Hash: 1 << 31},
-		ClusterID: 0xcdf818194e3a8c32, Member: snapshot.ManifestMember{ID: 0x8e9e05c52164694d, Name: "m1"}, StartedAt: time.Unix(1700000000, 0).UTC(),
+	m := &Manifest{
+		File: "s.db", SizeBytes: 4128, SHA256: strings.Repeat("a", 64), Compression: spool.None, SnapshotBytes: 4128,
+		StartRevision: 7, Verified: VerifiedFull, Revision: 9, Keys: 3, KV: KVHash{Algorithm: "etcd-hashkv", Hash: 1 << 31},
+		ClusterID: 0xcdf818194e3a8c32, Member: ManifestMember{ID: 0x8e9e05c52164694d, Name: "m1"}, StartedAt: time.Unix(1700000000, 0).UTC(),
 	}
-	if err := m.Write(path); err != nil {
+	if err := errors.Join(m.stage(path), commitManifest(path)); err != nil {
 		t.Fatal(err)
 	}
-	got, err := snapshot.ReadManifest(path)
+	got, err := ReadManifest(path)
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Errorf("%+v, %v\nwant %+v", got, err, m)
 	}
@@ -42,12 +42,16 @@ func TestWhatIsNoManifest(t *testing.T) {
 		"text": "hello", "empty": "", "other JSON": `{"format":"x","size_bytes":1}`, "cut": `{"format":"kvd-snapshot-1","size_by`,
 		"without a hash": `{"format":"kvd-snapshot-1","size_bytes":1}`, "later format": `{"format":"kvd-snapshot-2"}`,
 	} {
-		_, err := snapshot.ReadManifest(write(t, "s.db.json", []byte(content)))
+		path := filepath.Join(t.TempDir(), "s.db.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadManifest(path)
 		if fault.KindOf(err) != fault.Damage || fault.CauseOf(err) != "manifest" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := snapshot.ReadManifest(t.TempDir()); err == nil {
+	if _, err := ReadManifest(t.TempDir()); err == nil {
 		t.Error("a folder was read")
 	}
 }

@@ -184,7 +184,7 @@ func (r *Restore) load(ctx context.Context, op string) error {
 	if r.stat, err = os.Stat(r.path); err != nil {
 		return fileError(op, r.path, err)
 	}
-	if r.source, err = examine(ctx, f, op, r.sink); err != nil {
+	if r.source, err = examine(ctx, f, nil, op, r.sink); err != nil {
 		return err
 	}
 	r.Verification = r.source.verification()

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"strconv"
+
+	"kvd/pkg/ops/spool"
 )
 
 // Status is what is in a snapshot or backend file. Numbers of a damaged file
@@ -9,6 +11,9 @@ import (
 type Status struct {
 	File      string `json:"file"`
 	SizeBytes int64  `json:"size_bytes"`
+	// Packed is the file as it is stored, where that is compressed. All else is
+	// about what is in it.
+	Packed *spool.Packed `json:"packed,omitempty"`
 	// InUseBytes is the size of the pages that are referred to, FreeBytes of
 	// those that are not.
 	InUseBytes int64 `json:"in_use_bytes"`

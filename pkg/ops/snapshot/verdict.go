@@ -1,5 +1,7 @@
 package snapshot
 
+import "kvd/pkg/ops/spool"
+
 // Verdict is what becomes of a file that is restored: by `etcdutl snapshot
 // restore` and a server of this version.
 type Verdict string
@@ -54,6 +56,7 @@ const (
 	ClassVersion         Class = "unsupported_version" // from an etcd that this one cannot follow
 	ClassInUse           Class = "in_use"              // read while a server had it
 	ClassBootFailed      Class = "boot_failed"         // a member was started on it, and did not do what it should
+	ClassBadCompression  Class = "bad_compression"     // compressed, and it does not decompress
 )
 
 // Severity ranks findings.
@@ -82,12 +85,14 @@ type Finding struct {
 
 // Verification is the judgement over a file.
 type Verification struct {
-	File      string  `json:"file"`
-	SizeBytes int64   `json:"size_bytes"`
-	Verdict   Verdict `json:"verdict"`
-	Class     Class   `json:"class"`
-	Summary   string  `json:"summary"`
-	Hint      string  `json:"hint,omitempty"`
+	File      string `json:"file"`
+	SizeBytes int64  `json:"size_bytes"`
+	// Packed is the file as it is stored, where that is compressed.
+	Packed  *spool.Packed `json:"packed,omitempty"`
+	Verdict Verdict       `json:"verdict"`
+	Class   Class         `json:"class"`
+	Summary string        `json:"summary"`
+	Hint    string        `json:"hint,omitempty"`
 	// ExpectedBytes is how long the file would be if it were whole, with its
 	// hash; MissingBytes how much of that is not there.
 	ExpectedBytes int64     `json:"expected_bytes,omitempty"`

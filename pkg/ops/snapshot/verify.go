@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/spool"
 )
 
 // Inspect says what is in a snapshot or backend file. Of a damaged one the Status
@@ -18,15 +19,16 @@ import (
 // Errors without a Status are those of dbfile.Open.
 func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*Status, error) {
 	const op = "snapshot status"
-	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
+	f, err := open(ctx, path, o, op, sink)
 	if err != nil {
 		return nil, reword(err, op)
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	e, err := examine(ctx, f, op, sink)
+	defer f.close() //nolint:errcheck // nothing was written
+	e, err := examine(ctx, f.File, nil, op, sink)
 	if err != nil {
 		return nil, err
 	}
+	e.status.Packed = f.packed()
 	j := e.verdict()
 	switch {
 	case j.verdict == Restorable || j.verdict == Unproven:
@@ -45,23 +47,24 @@ func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*
 // something else than a backend file is judged too.
 func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*Verification, error) {
 	const op = "snapshot verify"
-	f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live})
+	f, err := open(ctx, path, o, op, sink)
 	if err != nil {
 		return judgeUnopened(path, op, err)
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
-	e, err := examine(ctx, f, op, sink)
+	defer f.close() //nolint:errcheck // nothing was written
+	e, err := examine(ctx, f.File, nil, op, sink)
 	if err != nil {
 		return nil, err
 	}
+	e.status.Packed = f.packed()
 	return e.verification(), nil
 }
 
-// verification judges what was found.
+// verification puts the judgement over an examination beside what it rests on.
 func (e *examination) verification() *Verification {
 	j := e.verdict()
 	return &Verification{
-		File: e.path, SizeBytes: e.size, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
+		File: e.path, SizeBytes: e.size, Packed: e.status.Packed, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
 		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size), ExtraBytes: e.hashes.extraBytes,
 		DamagesFound: e.damaged, Findings: e.findings(), Content: &e.status,
 	}
@@ -87,6 +90,10 @@ func judgeUnopened(path, op string, err error) (*Verification, error) {
 		v.Hint = restoreOther()
 	case kind == dbfile.KindShort || partialName(path):
 		v.Class = ClassPartialDownload
+	case fault.CauseOf(err) == spool.CauseTruncated:
+		v.Class = ClassTruncated
+	case fault.CauseOf(err) == spool.CauseDamaged:
+		v.Class = ClassBadCompression
 	}
 	if d, ok := dbfile.AsDamage(err); ok {
 		v.Summary, finding.Page, finding.Offset = d.Msg, &d.Page, &d.Offset

@@ -1,0 +1,139 @@
+package spool_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/spool"
+)
+
+func pack(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := spool.Pack(&out, spool.Zstd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func content(size int) []byte {
+	r := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, size)
+	_, _ = r.Read(b[:size/2]) // half of it compresses
+	return b
+}
+
+func write(t *testing.T, b []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f.db") // the name says nothing
+	if err := os.WriteFile(path, b, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, size := range []int{0, 1, 4096, 1 << 20, 5<<20 + 7} {
+		want := content(size)
+		packed := pack(t, want)
+		path := write(t, packed)
+		if c, err := spool.Compression(path); c != spool.Zstd || err != nil {
+			t.Fatalf("%d: %q, %v", size, c, err)
+		}
+		dir := t.TempDir()
+		f, err := spool.Open(context.Background(), path, spool.Options{Dir: dir}, progress.Discard)
+		if err != nil {
+			t.Fatalf("%d: %v", size, err)
+		}
+		got, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d: other content, %v", size, err)
+		}
+		if again, err := os.ReadFile(f.Path()); err != nil || !bytes.Equal(again, want) {
+			t.Errorf("%d: by its name: %v", size, err)
+		}
+		sum := sha256.Sum256(packed)
+		if f.SHA256 != hex.EncodeToString(sum[:]) || f.SizeBytes != int64(len(packed)) {
+			t.Errorf("%d: %+v", size, f.Packed)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%d: %v, %v", size, left, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatIsNotCompressed(t *testing.T) {
+	for _, b := range []string{"", "a", "(\xb5/", "plain text"} {
+		if c, err := spool.Compression(write(t, []byte(b))); c != spool.None || err != nil {
+			t.Errorf("%q: %q, %v", b, c, err)
+		}
+	}
+	if c, err := spool.Compression(t.TempDir()); c != spool.None || err != nil {
+		t.Errorf("a folder: %q, %v", c, err)
+	}
+	if _, err := spool.Compression(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("no file, no error")
+	}
+}
+
+// Cut at any place, with a byte changed, or with something behind it: never the
+// wrong content without an error.
+func TestDamage(t *testing.T) {
+	want := content(300 << 10)
+	packed := pack(t, want)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 120 {
+		b, wantCause := bytes.Clone(packed), ""
+		switch at := 4 + r.IntN(len(b)-4); i % 3 {
+		case 0:
+			b, wantCause = b[:at], spool.CauseTruncated
+		case 1:
+			b[at] ^= 1 << r.IntN(8)
+		case 2:
+			b = append(b, b[:at]...)
+		}
+		f, err := spool.Open(context.Background(), write(t, b), spool.Options{Dir: t.TempDir()}, progress.Discard)
+		if err == nil {
+			got, rerr := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+			if i%3 != 1 || rerr != nil || !bytes.Equal(got, want) { // a flip may hit a bit that says nothing
+				t.Errorf("%d: %d bytes came out, %v", i, f.Size(), rerr)
+			}
+			_ = f.Close()
+			continue
+		}
+		if fault.KindOf(err) != fault.Damage || (wantCause != "" && fault.CauseOf(err) != wantCause) {
+			t.Errorf("%d: %s, %v", i, fault.CauseOf(err), err)
+		}
+	}
+}
+
+func TestOpenEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := spool.Open(ctx, write(t, pack(t, content(1<<20))), spool.Options{}, progress.Discard); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := spool.Open(context.Background(), write(t, pack(t, nil)), spool.Options{Dir: "/nonexistent"}, progress.Discard); fault.KindOf(err) != fault.Usage {
+		t.Error(err)
+	}
+}
