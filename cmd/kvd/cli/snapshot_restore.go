@@ -22,6 +22,7 @@ type snapshotRestoreOptions struct {
 	dataDir   string
 	walDir    string
 	writePlan string
+	spoolDir  string
 	plan      planFlags
 }
 
@@ -32,6 +33,7 @@ func (o *snapshotRestoreOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.all, "all", false, "restore every member here, each into its own folder in --data-dir (and --wal-dir)")
 	fs.StringVar(&o.dataDir, "data-dir", "", "`folder` to make: absent or empty (default NAME.etcd)")
 	fs.StringVar(&o.walDir, "wal-dir", "", "`folder` to make for the log (default: in the data dir)")
+	addSpoolDir(fs, &o.spoolDir, "the system's folder for temporary files")
 	fs.StringVar(&o.writePlan, "write-plan", "", "verify the file, write to this `path` what is the same on every host, and restore nothing")
 }
 
@@ -96,7 +98,7 @@ func runSnapshotRestore(ctx context.Context, app *App, o snapshotRestoreOptions)
 	if err != nil {
 		return err
 	}
-	r, err := snapshot.PlanRestore(ctx, snapshot.RestoreOptions{File: o.file, Recipe: recipe, Here: here}, app.Progress())
+	r, err := snapshot.PlanRestore(ctx, snapshot.RestoreOptions{File: o.file, Recipe: recipe, Here: here, SpoolDir: o.spoolDir}, app.Progress())
 	if err != nil {
 		return err
 	}

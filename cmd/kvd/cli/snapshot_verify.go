@@ -95,7 +95,7 @@ func (o *snapshotVerifyOptions) verify(ctx context.Context, app *App) (*snapshot
 	case o.Live:
 		return nil, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "snapshot verify", Msg: "--boot and --live: what may be torn is not restored"}
 	}
-	return snapshot.VerifyBoot(ctx, o.file, snapshot.BootOptions{}, app.Progress())
+	return snapshot.VerifyBoot(ctx, o.file, snapshot.BootOptions{SpoolDir: o.SpoolDir}, app.Progress())
 }
 
 // verificationTable draws a judgement: the verdict, then its reasons.

@@ -18,6 +18,9 @@ type BootOptions struct {
 	// Server is the program that is started. The zero value is this program
 	// itself, as `kvd serve`.
 	Server local.Command
+	// SpoolDir is where the content of a compressed file is unpacked; empty is
+	// the system's folder for temporary files.
+	SpoolDir string
 }
 
 // BootCheck is what became of a member that was started on what a restore made of
@@ -48,7 +51,7 @@ const bootTries = 3
 // Where the trial could not be made the error says why, beside the judgement
 // without it.
 func VerifyBoot(ctx context.Context, path string, o BootOptions, sink progress.Sink) (*Verification, error) {
-	r := &Restore{path: path, sink: sink}
+	r := &Restore{path: path, spool: o.SpoolDir, sink: sink}
 	if err := r.load(ctx, opVerify); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -47,6 +47,14 @@ func (f *file) packed() *spool.Packed {
 	return &f.spool.Packed
 }
 
+// content is a name under which the content can be read until close.
+func (f *file) content() string {
+	if f.spool == nil {
+		return f.Name()
+	}
+	return f.spool.Path()
+}
+
 func (f *file) close() error {
 	if f.spool != nil {
 		return f.spool.Close()

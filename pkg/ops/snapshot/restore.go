@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
@@ -21,6 +20,9 @@ type RestoreOptions struct {
 	File   string
 	Recipe Recipe // from a file, or with what flags say and nothing of the snapshot
 	Here   []RestoreTarget
+	// SpoolDir is where the content of a compressed file is unpacked; empty is
+	// the system's folder for temporary files.
+	SpoolDir string
 }
 
 // RestoreTarget is one member and where its data go.
@@ -37,8 +39,9 @@ type Restore struct {
 	Recipe       Recipe // complete
 	Verification *Verification
 
-	path    string // where etcd's code reads it
-	file    *dbfile.File
+	path    string
+	spool   string // RestoreOptions.SpoolDir
+	file    *file
 	stat    fs.FileInfo
 	source  *examination
 	members []*memberRestore
@@ -84,7 +87,7 @@ type RestoreMember struct {
 // holds it, or it has no hash and the recipe does not say to go without;
 // fault.Damage where it is not restorable.
 func PlanRestore(ctx context.Context, o RestoreOptions, sink progress.Sink) (*Restore, error) {
-	r := &Restore{Recipe: o.Recipe, path: o.File, sink: sink}
+	r := &Restore{Recipe: o.Recipe, path: o.File, spool: o.SpoolDir, sink: sink}
 	if err := r.Recipe.check(); err != nil {
 		return nil, err
 	}
@@ -111,7 +114,7 @@ func (r *Restore) Close() error {
 		errs = append(errs, m.leave())
 	}
 	if r.file != nil {
-		errs = append(errs, r.file.Close())
+		errs = append(errs, r.file.close())
 	}
 	return errors.Join(errs...)
 }
@@ -171,7 +174,7 @@ func within(path, dir string) bool {
 // load opens the file, reads all of it, and judges it as Verify does. Of what is
 // no backend file there is the judgement alone.
 func (r *Restore) load(ctx context.Context, op string) error {
-	f, err := dbfile.Open(r.path)
+	f, err := open(ctx, r.path, Options{SpoolDir: r.spool}, op, r.sink)
 	if fault.CauseOf(err) == "file_in_use" {
 		return &fault.Error{Kind: fault.Refused, Cause: "file_in_use", Op: op, Subject: r.path, Msg: fault.Why(err),
 			Hint: "it is a running member's own file: take a snapshot with `kvd snapshot save`, or stop the member"}
@@ -184,9 +187,10 @@ func (r *Restore) load(ctx context.Context, op string) error {
 	if r.stat, err = os.Stat(r.path); err != nil {
 		return fileError(op, r.path, err)
 	}
-	if r.source, err = examine(ctx, f, nil, op, r.sink); err != nil {
+	if r.source, err = examine(ctx, f.File, nil, op, r.sink); err != nil {
 		return err
 	}
+	r.source.status.Packed = f.packed()
 	r.Verification = r.source.verification()
 	return nil
 }

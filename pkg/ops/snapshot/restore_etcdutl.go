@@ -27,7 +27,7 @@ import (
 func (r *Restore) runEtcdutl(ctx context.Context, m *memberRestore, dataDir, walDir string) error {
 	return guarded(ctx, func(lg *zap.Logger) error {
 		err := snapshot.NewV3(lg).Restore(snapshot.RestoreConfig{
-			SnapshotPath:        r.path,
+			SnapshotPath:        r.file.content(),
 			Name:                m.Name,
 			OutputDataDir:       dataDir,
 			OutputWALDir:        walDir,

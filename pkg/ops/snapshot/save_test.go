@@ -139,7 +139,9 @@ func TestSaveThatFails(t *testing.T) {
 			o.Compression = compression
 			ctx, cancel := context.WithCancel(ctx)
 			_, err := s.save(ctx, o, onReceiving(cancel))
-			wantFault(t, compression, err, fault.Interrupted, cluster.CauseStreamCut)
+			if !errors.Is(err, context.Canceled) && fault.KindOf(err) != fault.Interrupted {
+				t.Errorf("%s: %v", compression, err)
+			}
 			holds(t, dir)
 		}
 	})
