@@ -2,6 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
@@ -55,9 +58,17 @@ func (b *byteSize) Type() string { return "size" }
 
 // Set reads a number with or without a unit.
 func (b *byteSize) Set(s string) error {
+	bare := strings.TrimSuffix(strings.TrimSuffix(s, "B"), "b")
+	if n, err := strconv.ParseInt(bare, 10, 64); err == nil && n >= 0 {
+		*b = byteSize(n)
+		return nil
+	}
 	n, err := humanize.ParseBytes(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a size: want a number of bytes, or one with a unit such as 512MiB", s)
+	if _, part := strconv.ParseFloat(bare, 64); err != nil || part == nil { // a part of a byte, or a number out of range
+		return fmt.Errorf("%q is not a size: want a whole number of bytes, or one with a unit such as 512MiB", s)
+	}
+	if n > math.MaxInt64 {
+		return fmt.Errorf("%q is more than the %d bytes that can be counted", s, int64(math.MaxInt64))
 	}
 	*b = byteSize(n)
 	return nil
