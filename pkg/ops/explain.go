@@ -17,6 +17,7 @@ type WriteRequest struct {
 	Lease         uint64 // 0: none
 	RequireLeader bool   // the client asks not to be served without a leader, as etcd's Go client can
 	MaxRequest    int64  // the servers' --max-request-bytes, which no request tells; 0: assume the default
+	MaxSend       int64  // bytes that the client sends at most (MaxCallSendMsgSize of etcd's Go client); 0: its default
 }
 
 // States of a step.
@@ -50,13 +51,14 @@ type WriteStep struct {
 
 // WriteVerdict is what becomes of a write at one member.
 type WriteVerdict struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Role    string `json:"role"`
-	Verdict string `json:"verdict"`
-	StopsAt string `json:"stops_at,omitempty"` // the check of the first step that stops it
-	Stage   string `json:"stage,omitempty"`
-	Error   string `json:"error,omitempty"` // what the client is told, where that is certain
+	ID       string `json:"id,omitempty"` // empty where nobody told it
+	Endpoint string `json:"endpoint"`
+	Name     string `json:"name"`
+	Role     string `json:"role"`
+	Verdict  string `json:"verdict"`
+	StopsAt  string `json:"stops_at,omitempty"` // the check of the first step that stops it
+	Stage    string `json:"stage,omitempty"`
+	Error    string `json:"error,omitempty"` // what the client is told, where that is certain
 	// AtTheLatest: something before StopsAt is not known and may stop the write
 	// too, and then in other words.
 	AtTheLatest bool   `json:"at_the_latest,omitempty"`
@@ -86,13 +88,16 @@ type WriteReport struct {
 	StopsAt   string    `json:"stops_at,omitempty"`
 	Error     string    `json:"error,omitempty"`
 	// AtTheLatest and Why are those of the member shown, see WriteVerdict.
-	AtTheLatest bool           `json:"at_the_latest,omitempty"`
-	Why         string         `json:"why,omitempty"`
-	Member      string         `json:"member"` // whose steps are shown
-	Steps       []WriteStep    `json:"steps"`
-	Members     []WriteVerdict `json:"members"`
-	Notes       []string       `json:"notes"`
-	Sent        []SentRequest  `json:"sent"`
+	AtTheLatest bool   `json:"at_the_latest,omitempty"`
+	Why         string `json:"why,omitempty"`
+	// RaisesNoSpace: the write is accepted and is the last, since a member has no
+	// room for it and makes the cluster read-only.
+	RaisesNoSpace bool           `json:"raises_nospace,omitempty"`
+	Member        string         `json:"member"` // whose steps are shown
+	Steps         []WriteStep    `json:"steps"`
+	Members       []WriteVerdict `json:"members"`
+	Notes         []string       `json:"notes"`
+	Sent          []SentRequest  `json:"sent"`
 }
 
 // MarshalJSON adds the key: "key", or "key_base64" if it is not UTF-8.

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // server is what the member does with a request that its API let pass, up to
@@ -58,7 +59,11 @@ func (w *writeWalk) token(s *WriteStep) {
 	case w.m.Credential == credentialNone:
 		s.passes("the request names no user, which is not looked at until the entry is applied: it is written to every member's log first")
 	default:
-		s.unknown("the credential was not tried on %s", w.m.label())
+		why := ""
+		if w.m.Err != nil {
+			why = ": " + fault.Why(w.m.Err)
+		}
+		s.unknown("the credential was not tried on %s%s", w.m.label(), why)
 	}
 }
 
@@ -100,14 +105,19 @@ func (w *writeWalk) size(s *WriteStep) {
 // disks, and back to be applied here, all within 7 s.
 func (w *writeWalk) propose(s *WriteStep) {
 	quorum := w.f.Voters/2 + 1
-	s.Numbers["voters"], s.Numbers["quorum"], s.Numbers["voters_answering"] = int64(w.f.Voters), int64(quorum), int64(w.f.Alive)
+	if w.f.Voters > 0 { // else the list of members is not known
+		s.Numbers["voters"], s.Numbers["quorum"], s.Numbers["voters_answering"] = int64(w.f.Voters), int64(quorum), int64(w.f.Alive)
+	}
 	switch {
 	case w.m.HasLeader == nil:
 		s.unknown("%s does not tell whether it knows a leader", w.m.label())
 	case !*w.m.HasLeader:
+		seen := ""
+		if w.f.Voters > 0 {
+			seen = fmt.Sprintf("; %d of %d voters answer kvd, %d are needed", w.f.Alive, w.f.Voters, quorum)
+		}
 		s.stops("context deadline exceeded",
-			"%s knows no leader: the proposal waits for one, and is given up after 7 s (5 s and two election timeouts; %d of %d voters answer kvd, %d are needed)",
-			w.m.label(), w.f.Alive, w.f.Voters, quorum)
+			"%s knows no leader: the proposal waits for one, and is given up after 7 s (5 s and two election timeouts%s)", w.m.label(), seen)
 	case w.f.Voters > 0 && w.f.Alive < quorum:
 		s.unknown("%s knows a leader, but only %d of %d voters answer kvd, and %d are needed: either the leader is about to step down, or kvd can't reach what the members reach",
 			w.m.label(), w.f.Alive, w.f.Voters, quorum)
@@ -237,6 +247,8 @@ func (w *writeWalk) quotaAtApply(s *WriteStep) {
 		s.passes("the write succeeds here, but is the last: %s has no room, and raises NOSPACE for the whole cluster when it applies it", strings.Join(full, ", "))
 	case len(silent) > 0:
 		s.passes("compared again by each member with its own file; %s did not tell theirs", strings.Join(silent, ", "))
+	case w.f.Voters == 0:
+		s.passes("compared again by each member with its own file; which others there are is not known")
 	default:
 		s.passes("compared again by each member with its own file; all have room")
 	}

@@ -37,6 +37,9 @@ func ExplainWrite(ctx context.Context, client *cluster.Client, o WriteOptions) (
 	defer c.http.CloseIdleConnections()
 	r := WriteReport{At: time.Now(), Source: client.Config().Source, Key: o.Key, Value: o.Value,
 		Cost: o.quotaCost(), Message: o.messageBytes(), Notes: []string{}, Steps: []WriteStep{}, Members: []WriteVerdict{}}
+	if err := o.check(); err != nil {
+		return r, err
+	}
 	if err := c.look(ctx); err != nil {
 		return r, err
 	}
@@ -88,8 +91,8 @@ func (c *writeCollector) look(ctx context.Context) error {
 	c.view, err = c.client.View(ctx)
 	viewErr := err
 	if err != nil { // nobody told us anything, for want of a user or of the quorum that logging in takes; the metrics may
-		for _, ep := range c.client.Config().Endpoints {
-			c.f.Members = append(c.f.Members, WriteMember{Endpoint: ep, Err: err})
+		for _, u := range c.view.Unreached {
+			c.f.Members = append(c.f.Members, WriteMember{Endpoint: u.Endpoint, Err: u.Err})
 		}
 	}
 	if c.o.Quota != 0 {
@@ -191,36 +194,35 @@ func (m *WriteMember) readMetrics(s *metrics.Sample) {
 	}
 }
 
-// choose says at which members to judge: the one asked for, or every voter.
+// choose says at which members to judge: the one asked for, or every voter;
+// learners where there is no voter among those that a client has been given.
 func (c *writeCollector) choose() error {
-	for i, m := range c.f.Members {
-		if c.o.Member == "" && !m.Learner {
-			c.judged = append(c.judged, i)
+	judge := func(which func(WriteMember) bool) {
+		for i, m := range c.f.Members {
+			if which(m) {
+				c.judged = append(c.judged, i)
+			}
 		}
 	}
-	if c.o.Member == "" {
-		return nil
-	}
-	if len(c.view.Members) > 0 {
+	switch {
+	case c.o.Member != "" && c.f.Voters > 0:
 		want, err := c.view.FindMember(c.o.Member)
 		if err != nil {
 			return err
 		}
-		for i, m := range c.f.Members {
-			if m.ID == want.ID {
-				c.judged = []int{i}
-			}
+		judge(func(m WriteMember) bool { return m.ID == want.ID })
+	case c.o.Member != "":
+		judge(func(m WriteMember) bool { return m.Endpoint == c.o.Member || cluster.FormatID(m.ID) == c.o.Member })
+		if len(c.judged) == 0 {
+			return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "explain write", Subject: c.o.Member,
+				Msg:  "the members' names can't be read: they are told to users only, and not by a learner",
+				Hint: "give the member's endpoint or ID, or the endpoint of a voter and a user"}
 		}
-		return nil
-	}
-	for i, m := range c.f.Members {
-		if m.Endpoint == c.o.Member || cluster.FormatID(m.ID) == c.o.Member {
-			c.judged = append(c.judged, i)
+	default:
+		judge(func(m WriteMember) bool { return !m.Learner })
+		if len(c.judged) == 0 {
+			judge(func(WriteMember) bool { return true })
 		}
-	}
-	if len(c.judged) == 0 {
-		return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "explain write", Subject: c.o.Member,
-			Msg: "without a user the members' names can't be read", Hint: "give the member's endpoint or ID"}
 	}
 	return nil
 }
@@ -284,12 +286,43 @@ func (c *writeCollector) conclude(r *WriteReport) {
 	if shown.steps != nil {
 		r.Steps = shown.steps
 	}
+	r.RaisesNoSpace = r.Verdict == WriteAccepted && slices.ContainsFunc(shown.steps, func(s WriteStep) bool { return s.Numbers["members_without_room"] > 0 })
 	r.Notes = append(r.Notes, writeNotes(c.f, c.judged)...)
+	r.Notes = append(r.Notes, limitNote(c.f.Write, shown)...)
+	if len(c.view.Members) > 0 {
+		for _, u := range c.view.Unreached {
+			r.Notes = append(r.Notes, u.Endpoint+" is not judged: "+fault.Why(u.Err))
+		}
+	}
+}
+
+// limitNote says that a verdict rests on the default of --max-request-bytes,
+// where the write is too large for that or large enough for a server with a lower
+// one.
+func limitNote(w WriteRequest, v WriteVerdict) []string {
+	const note = "--max-request-bytes is assumed to be etcd's default, 1.5 MiB, since no request tells the servers' own: "
+	if w.MaxRequest > 0 {
+		return nil
+	}
+	for _, s := range v.steps {
+		switch {
+		case s.State == StepStops && (s.Check == "receive_limit" || s.Check == "request_size"):
+			return []string{note + "servers with a larger one take the write; give theirs with --max-request-bytes"}
+		case s.State == StepStops:
+			return nil
+		case s.Check == "request_size" && w.messageBytes() > smallMessage:
+			return []string{note + "servers with one below the size of the write refuse it; give theirs with --max-request-bytes"}
+		}
+	}
+	return nil
 }
 
 // writeNotes says what the steps rest on that could be otherwise.
 func writeNotes(f WriteFacts, judged []int) []string {
 	out := []string{}
+	if f.Voters == 0 {
+		out = append(out, "the members of the cluster are not known, for they are told to users only, and not by a learner: judged are the endpoints given")
+	}
 	for _, i := range judged {
 		m := f.Members[i]
 		if m.Version != "" && m.Version != explainedVersion {

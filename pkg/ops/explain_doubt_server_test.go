@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
@@ -69,6 +70,9 @@ func TestExplainedWriteOfNobodyIsInDoubt(t *testing.T) {
 		if r.Verdict != ops.WriteRefused || r.StopsAt != "permission" || !r.AtTheLatest || r.Error != "" || !strings.Contains(r.Why, "alarm") {
 			t.Errorf("%s: %s at %q, at the latest: %t, told %q, not known: %s", c.alarm, r.Verdict, r.StopsAt, r.AtTheLatest, r.Error, r.Why)
 		}
+		if at := r.Steps[14]; len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "not known") || !strings.Contains(at.Detail, "not known") {
+			t.Errorf("%s: of the members that nobody is told: notes %q, %s: %s", c.alarm, r.Notes, at.Check, at.Detail)
+		}
 		if n := raftSent(r); n != 0 {
 			t.Errorf("%s: %d proposals for a write by nobody, want none", c.alarm, n)
 		}
@@ -89,4 +93,24 @@ func (p *place) connectedTo(t *testing.T) uint64 {
 		t.Fatal(err)
 	}
 	return r.Header.MemberId
+}
+
+// The client's own limit is another where it was set to another.
+func TestExplainedLimitOfTheClient(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, keyFmt: "k%d"}.build(t, "--max-request-bytes=4194304")
+	p.KVD = p.patient(t)
+	for _, limit := range []int64{64 << 10, 3 << 20} {
+		client, err := clientv3.New(clientv3.Config{Endpoints: p.Endpoints(), Logger: zap.NewNop(), MaxCallSendMsgSize: int(limit)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		o := p.writeTo("k", limit-100, "")
+		o.MaxRequest, o.MaxSend = 4<<20, limit
+		o.Value += limit - numbers(explained(t, p, o), "send_limit")["message_bytes"]
+		holds(t, p.KVD, o, writer{client: client}, "")
+		o.Value++
+		holds(t, p.KVD, o, writer{client: client}, "send_limit")
+	}
 }

@@ -14,11 +14,14 @@ import (
 // judged, also those behind the first that stops the write, since whoever removes
 // the first meets the next.
 func JudgeWrite(f WriteFacts, m WriteMember) WriteVerdict {
-	v := WriteVerdict{ID: cluster.FormatID(m.ID), Name: m.Name, Role: m.role()}
+	v := WriteVerdict{Endpoint: m.Endpoint, Name: m.Name, Role: m.role()}
+	if m.ID != 0 {
+		v.ID = cluster.FormatID(m.ID)
+	}
 	if m.Source == "" {
 		v.Verdict, v.Why = WriteUnreachable, "nothing is known of it"
 		if m.Err != nil {
-			v.Why = m.Err.Error()
+			v.Why = fault.Why(m.Err)
 		}
 		return v
 	}
@@ -61,7 +64,12 @@ func (m WriteMember) answers() bool {
 	return m.Source != "" || m.Err != nil && fault.KindOf(m.Err) == fault.Denied
 }
 
-func (m WriteMember) label() string { return cluster.Member{ID: m.ID, Name: m.Name}.Label() }
+func (m WriteMember) label() string {
+	if m.ID == 0 {
+		return m.Endpoint
+	}
+	return cluster.Member{ID: m.ID, Name: m.Name}.Label()
+}
 
 // writeWalk is one walk through the checks.
 type writeWalk struct {
@@ -100,12 +108,15 @@ func (w *writeWalk) maxRequest() (bytes int64, how string) {
 func (w *writeWalk) client() {
 	n := w.f.Write.messageBytes()
 	s := w.add("client", "send_limit", "client/v3/options.go defaultMaxCallSendMsgSize")
-	s.Numbers["message_bytes"], s.Numbers["limit_bytes"] = n, clientSendLimit
-	if n > clientSendLimit {
-		s.stops(fmt.Sprintf("trying to send message larger than max (%d vs. %d)", n, clientSendLimit),
-			"etcd's Go client, kube-apiserver's too, does not send more than %s unless it is told to; nothing is sent", binary(clientSendLimit))
+	sends, whose := clientSendLimit, "etcd's Go client, kube-apiserver's too, unless its MaxCallSendMsgSize is set; clients in other languages have no such limit"
+	if w.f.Write.MaxSend > 0 {
+		sends, whose = w.f.Write.MaxSend, "the client's MaxCallSendMsgSize"
+	}
+	s.Numbers["message_bytes"], s.Numbers["limit_bytes"] = n, sends
+	if n > sends {
+		s.stops(fmt.Sprintf("trying to send message larger than max (%d vs. %d)", n, sends), "%s, more than the %s that are sent at most (%s); nothing is sent", binary(n), binary(sends), whose)
 	} else {
-		s.passes("%s of %s that etcd's Go client sends", binary(n), binary(clientSendLimit))
+		s.passes("%s of %s (%s)", binary(n), binary(sends), whose)
 	}
 	limit, how := w.maxRequest()
 	limit += transportOverhead

@@ -14,6 +14,7 @@ import (
 
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -69,6 +70,21 @@ func TestExplainedWriteToALearner(t *testing.T) {
 			for _, size := range []int64{1, 3000} {
 				holds(t, p.KVD, p.writeTo("k", size, p.Name(i)), plain, "learner")
 			}
+			// A client that has been given the learner alone, and kvd beside it.
+			cfg := patience([]string{p.Endpoint(i)})
+			if c := p.TLS(); c != nil {
+				cfg.CACert, cfg.Cert, cfg.Key = c.CA, c.ClientCert, c.ClientKey
+			}
+			only, err := cluster.Connect(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { only.Close() })
+			holds(t, only, p.writeTo("k", 1, ""), plain, "learner")
+			_, err = ops.ExplainWrite(ctx, only, p.writeTo("k", 1, p.Name(i)))
+			if fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), "names can't be read") {
+				t.Errorf("by a name that the learner does not tell: %v", err)
+			}
 			if r := explained(t, p, p.writeTo("k", 1, "")); len(r.Members) != 1 || r.Verdict != ops.WriteAccepted {
 				t.Errorf("without --member: %d members judged, %s; want the voter alone, accepted", len(r.Members), r.Verdict)
 			}
@@ -94,7 +110,7 @@ func TestExplainedLastWrite(t *testing.T) {
 			first := writer{client: p.Cluster.Client(t, p.Endpoint(0))}
 			o := p.writeTo("k", quota, p.Name(0))
 			r := holds(t, p.KVD, o, first, "")
-			if n := numbers(r, "quota_at_apply")["members_without_room"]; n != 1 {
+			if n := numbers(r, "quota_at_apply")["members_without_room"]; n != 1 || !r.RaisesNoSpace {
 				t.Errorf("%d members without room, want 1", n)
 			}
 			waitFor(t, "the alarm of the member without room", func() bool { return p.view(t).HasAlarm(cluster.AlarmNoSpace) })
@@ -237,6 +253,47 @@ func TestExplainedWriteAfterTheLeaderDied(t *testing.T) {
 			}
 			if err := put.put(t, o); err == nil || !strings.Contains(err.Error(), "timed out") {
 				t.Errorf("the real write: %v, want it timed out", err)
+			}
+		})
+	}
+}
+
+// Without a quorum nobody logs in: what is known then is from the metrics of the
+// members that are there, each with what is wrong with it alone.
+func TestExplainedWriteOfAUserWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	for _, members := range []int{3, 5} {
+		t.Run(fmt.Sprint(members), func(t *testing.T) {
+			t.Parallel()
+			p := &place{world: world{members: members}, Cluster: servertest.Start(t, servertest.Options{Options: local.Options{
+				Members: members, Args: []string{"--unsafe-no-fsync"}}})}
+			p.EnableAuth(t, servertest.User{Name: "bob", Password: "pw", Prefix: "/l"})
+			for i := 1; i < members; i++ {
+				if err := p.Pause(i); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = p.Resume(i) })
+			}
+			var r ops.WriteReport
+			waitFor(t, "the last member to know no leader", func() bool {
+				r = explained(t, &place{KVD: p.connectAs(t, "bob:pw")}, p.writeTo("/l", 1, ""))
+				return r.StopsAt == "propose"
+			})
+			if !r.AtTheLatest || len(r.Members) != members {
+				t.Errorf("at the latest: %t, %d members", r.AtTheLatest, len(r.Members))
+			}
+			for i, m := range r.Members {
+				if strings.Contains(m.Why, "\n") || m.Endpoint != p.Endpoint(i) || m.ID == "0" || i > 0 && m.Verdict != ops.WriteUnreachable {
+					t.Errorf("member %d: %+v", i, m)
+				}
+			}
+			if n, there := numbers(r, "propose")["voters"]; there {
+				t.Errorf("%d voters, of a list of members that nobody told", n)
+			}
+			for _, s := range r.Sent {
+				if strings.Contains(s.What, "as the writer") {
+					t.Errorf("sent %d × %s, and bob could not log in", s.Count, s.What)
+				}
 			}
 		})
 	}

@@ -1,9 +1,13 @@
 package ops
 
 import (
+	"fmt"
+	"math"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"kvd/pkg/ops/fault"
 )
 
 // Limits of etcd's write path, in bytes unless said otherwise.
@@ -20,6 +24,28 @@ const (
 	// server/v3/etcdserver/v3_server.go), in entries.
 	maxApplyGap = 5000
 )
+
+// smallMessage is a size, in bytes, that is taken to pass any --max-request-bytes:
+// Kubernetes would not run with a lower one, so that nobody need be told of it.
+const smallMessage int64 = 8 << 10
+
+// largestMessage bounds what a put may be said to have: no protocol buffer is
+// larger, in bytes.
+const largestMessage int64 = math.MaxInt32
+
+// check refuses sizes that no put can have.
+func (w WriteRequest) check() error {
+	for _, c := range []struct {
+		flag  string
+		bytes int64
+	}{{"--size", w.Value}, {"--max-request-bytes", w.MaxRequest}, {"--max-call-send-msg-size", w.MaxSend}} {
+		if c.bytes < 0 || c.bytes > largestMessage {
+			return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "explain write",
+				Msg: fmt.Sprintf("%s %d is out of range: no message of etcd is larger than %d bytes", c.flag, c.bytes, largestMessage)}
+		}
+	}
+	return nil
+}
 
 // sizeOfField is what a field of bytes takes in a protocol buffer; an empty one
 // is left out.

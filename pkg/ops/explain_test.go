@@ -144,3 +144,24 @@ func TestKeyRangeHolds(t *testing.T) {
 		}
 	}
 }
+
+// That the servers' limit is assumed is said where another one would give another
+// verdict, and nowhere else.
+func TestLimitNote(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		value, limit, quota int64
+		want                string
+	}{
+		{2 << 20, 0, 1 << 40, ""}, // the client does not even send it
+		{1600 << 10, 0, 1 << 40, "with a larger one"}, {1600 << 10, 2 << 20, 1 << 40, ""}, {1600 << 10, 0, 1000, ""},
+		{100 << 10, 0, 1 << 40, "with one below"}, {100 << 10, 1 << 20, 1 << 40, ""}, {100, 0, 1 << 40, ""},
+	} {
+		f := healthy()
+		f.Write.Value, f.Write.MaxRequest, f.Members[0].Quota = c.value, c.limit, &c.quota
+		got := limitNote(f.Write, JudgeWrite(f, f.Members[0]))
+		if (len(got) == 1) != (c.want != "") || len(got) == 1 && !strings.Contains(got[0], c.want) {
+			t.Errorf("%d bytes, limit %d, quota %d: %q, want %q", c.value, c.limit, c.quota, got, c.want)
+		}
+	}
+}

@@ -48,10 +48,14 @@ func (c *writeCollector) identify(ctx context.Context) error {
 	if c.o.AsUser != "" {
 		return nil
 	}
+	tried := 0
 	for _, i := range c.judged {
-		c.f.Members[i].Credential = c.credential(ctx, nobody, c.f.Members[i])
+		if m := &c.f.Members[i]; c.canTry(*m) {
+			m.Credential = c.credential(ctx, nobody, *m)
+			tried++
+		}
 	}
-	c.count("serializable read of the key, count only, as the writer", len(c.judged), false)
+	c.count("serializable read of the key, count only, as the writer", tried, false)
 	for _, i := range c.judged {
 		if who.From == "certificate" && c.f.Members[i].Credential == credentialNone {
 			who.Name = "" // the servers do not take users from certificates
@@ -106,12 +110,16 @@ func (c *writeCollector) read(ctx context.Context, as *cluster.Client, endpoint 
 	return err
 }
 
+// canTry reports that reading as the writer may say something: a member that did
+// not tell its status to a user with a password is one where logging in failed, and
+// trying again is to wait for that again.
+func (c *writeCollector) canTry(m WriteMember) bool {
+	return m.Source == "status" || m.Source == "metrics" && c.f.Who.From != "password"
+}
+
 // credential reads as the writer. That the writer may not read the key is an
 // answer too: the member knows who it is.
 func (c *writeCollector) credential(ctx context.Context, nobody *cluster.Client, m WriteMember) string {
-	if m.Source == "" {
-		return credentialUntried
-	}
 	as := c.client
 	if c.o.Token != "" && m.Applied != nil && tokenIndex(c.o.Token) > *m.Applied {
 		return credentialFuture // a read with it would only wait

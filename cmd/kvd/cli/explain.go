@@ -24,6 +24,7 @@ type explainWriteOptions struct {
 	client     clientFlags
 	size       byteSize
 	maxRequest byteSize
+	maxSend    byteSize
 	quota      byteSize
 	lease      string
 }
@@ -39,6 +40,7 @@ func (o *explainWriteOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.lease, "lease", "", "the put is on this lease (ID as kvd lease list prints it)")
 	fs.BoolVar(&o.RequireLeader, "require-leader", false, "the client asks to be refused at once where there is no leader (clientv3.WithRequireLeader)")
 	fs.Var(&o.maxRequest, "max-request-bytes", "the servers' own --max-request-bytes, which no request tells (default etcd's, 1.5MiB)")
+	fs.Var(&o.maxSend, "max-call-send-msg-size", "what the client sends at most: MaxCallSendMsgSize of etcd's Go client (default its own, 2MiB); other clients have no such limit")
 	fs.Var(&o.quota, "quota", "--quota-backend-bytes of members that tell it neither by status nor by metrics")
 	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
 }
@@ -75,7 +77,7 @@ behind the first that stops the write. Nothing is written to the key space.`,
 		Example: `
   kvd explain write /registry/pods/default/web --size 4096
   kvd explain write --key /registry/configmaps/a/b --size 1MiB --member m2
-  kvd explain write k --size 2MiB --max-request-bytes 10MiB
+  kvd explain write k --size 2MiB --max-request-bytes 10MiB --max-call-send-msg-size 10MiB
   kvd explain write k --size 1KiB --user root:secret --as-user alice
   kvd explain write k --size 1KiB -o json | jq '.steps[] | select(.state != "passes")'`,
 		Exits: []int{3, 4, 8, 9},
@@ -117,7 +119,12 @@ func (o *explainWriteOptions) read(fs *pflag.FlagSet, args []string, getenv func
 		}
 		o.Lease = id
 	}
-	o.Value, o.MaxRequest, o.Quota = int64(o.size), int64(o.maxRequest), int64(o.quota)
+	for name, size := range map[string]byteSize{"max-request-bytes": o.maxRequest, "max-call-send-msg-size": o.maxSend, "quota": o.quota} {
+		if fs.Changed(name) && size == 0 {
+			return usage("--"+name+" 0 leaves no room for anything", "leave it out for the default")
+		}
+	}
+	o.Value, o.MaxRequest, o.MaxSend, o.Quota = int64(o.size), int64(o.maxRequest), int64(o.maxSend), int64(o.quota)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -53,6 +54,9 @@ func verdictLine(r ops.WriteReport) string {
 		}
 		return fmt.Sprintf("would be refused at %s; the client is told %q", r.StopsAt, r.Error)
 	case ops.WriteAccepted:
+		if r.RaisesNoSpace {
+			return "would be accepted, and be the last: it makes the cluster read-only, see quota_at_apply"
+		}
 		return "would be accepted"
 	case ops.WriteUnreachable:
 		return "the member does not answer"
@@ -63,10 +67,7 @@ func verdictLine(r ops.WriteReport) string {
 func verdictColumns() render.Columns[ops.WriteVerdict] {
 	return render.Columns[ops.WriteVerdict]{
 		{Header: "a client of", Value: func(v ops.WriteVerdict) string {
-			if v.Name == "" {
-				return v.ID
-			}
-			return v.Name
+			return cmp.Or(v.Name, v.ID, v.Endpoint)
 		}},
 		{Header: "role", Value: func(v ops.WriteVerdict) string { return v.Role }},
 		{Header: "verdict", Value: func(v ops.WriteVerdict) string { return v.Verdict }},

@@ -51,12 +51,13 @@ type answer struct {
 // to be is asked at the URLs it advertises, all in parallel and each within
 // DialTimeout plus MemberTimeout. Nothing needs the quorum. A member that can't
 // be reached is in the view with its error. View itself fails only if no
-// endpoint at all answered, with one error per endpoint.
+// endpoint at all answered, with one error per endpoint; Unreached has them too.
 func (c *Client) View(ctx context.Context) (View, error) {
 	v := View{At: time.Now(), Source: c.cfg.Source}
 	given := c.askAll(ctx, c.cfg.Endpoints)
 	v.Members, v.Notes = mergeLists(given)
 	if len(v.Members) == 0 {
+		v.Unreached = unreached(given, nil)
 		return v, allFailed(given)
 	}
 	var wg sync.WaitGroup
