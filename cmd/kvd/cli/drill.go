@@ -18,7 +18,7 @@ import (
 func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
-		newDrillStaleReadCmd(app, runDrillStaleRead))
+		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore))
 }
 
 // drillOptions are the flags of kvd drill nospace.

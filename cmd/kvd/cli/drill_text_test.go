@@ -46,6 +46,8 @@ func storyOf(t *testing.T, raw []byte) string {
 		return told(t, raw, tellCrash)
 	case strings.HasPrefix(head.Drill, "stale-read"):
 		return told(t, raw, tellStale)
+	case strings.HasPrefix(head.Drill, "restore"):
+		return told(t, raw, tellRestore)
 	}
 	t.Fatalf("a story of %q", head.Drill)
 	return ""
@@ -181,6 +183,37 @@ func TestStaleStoryTells(t *testing.T) {
 		}
 		for _, k := range slices.Concat(r.Before.Reads, r.During.Reads, r.After.Reads) {
 			want = append(want, fmt.Sprint(k.Old), fmt.Sprint(k.Fresh), fmt.Sprint(k.Behind))
+		}
+		for _, text := range want {
+			if !strings.Contains(story, text) {
+				t.Errorf("%s: %q is not told", path, text)
+			}
+		}
+	}
+}
+
+// What matters of a restore is in its story.
+func TestRestoreStoryTells(t *testing.T) {
+	for path, raw := range recordedDrills(t, "restore") {
+		var r drill.RestoreReport
+		if err := json.Unmarshal(raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		story := storyOf(t, raw)
+		want := []string{string(r.Outcome), fmt.Sprint(r.Watcher.Revision), fmt.Sprint(r.Watcher.Events), fmt.Sprint(r.Proof.HighestSeen),
+			fmt.Sprint(r.Diagnosis.Ahead), fmt.Sprint(r.Diagnosis.Lost), r.Plain.Get.Error, r.Bumped.Get.Error, r.Bumped.Watch.Error,
+			fmt.Sprint(r.Bumped.Watch.CompactRevision), fmt.Sprint(r.Relist.Revision)}
+		for _, w := range r.Diagnosis.Examples {
+			want = append(want, fmt.Sprintf("revision %d  %s", w.Revision, w.Key))
+		}
+		for _, a := range slices.Concat(r.Plain.Writes, r.Bumped.Writes, r.Proof.Writes) {
+			want = append(want, fmt.Sprintf("written at revision %d", a.Revision))
+		}
+		for _, m := range r.Proof.Members {
+			want = append(want, fmt.Sprint(m.Equal), fmt.Sprint(m.Hash))
+		}
+		for _, l := range r.Proof.Leases {
+			want = append(want, l.ID)
 		}
 		for _, text := range want {
 			if !strings.Contains(story, text) {

@@ -27,6 +27,8 @@ type load struct {
 	lease     clientv3.LeaseID
 	leaseLeft int
 
+	acked func(*object) // told of each acknowledged write; may be nil
+
 	writes, bytes atomic.Int64
 	full          atomic.Bool
 	firstRefusal  string // in etcd's words; set before full is
@@ -134,11 +136,11 @@ func (l *load) create(ctx context.Context) error {
 }
 
 // run updates objects until the first write is refused for want of space, or
-// until so much was written that it never will be.
-func (l *load) run(ctx context.Context, limit int64) error {
+// until there were enough.
+func (l *load) run(ctx context.Context, enough func() bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	l.workers(g, func(m *cluster.MemberClient, rnd *rand.Rand) error {
-		for !l.full.Load() && l.bytes.Load() < limit {
+		for !l.full.Load() && !enough() {
 			if err := l.step(ctx, m, l.pick(rnd)); err != nil {
 				return err
 			}
@@ -234,6 +236,9 @@ func (l *load) write(ctx context.Context, m *cluster.MemberClient, a *actor, o *
 				l.bytes.Add(size)
 				a.writes.Add(1)
 				a.bytes.Add(size)
+				if l.acked != nil {
+					l.acked(o)
+				}
 			}
 			return nil
 		}

@@ -125,7 +125,7 @@ func (s *nospace) update(ctx context.Context, m *cluster.MemberClient) error {
 	watched := make(chan struct{})
 	go func() { defer close(watched); s.watchFill(watching, m) }()
 	defer func() { stop(); <-watched }()
-	if err := s.load.run(ctx, int64(compactorTurn*float64(s.o.QuotaBytes))); err != nil {
+	if err := s.load.run(ctx, s.written(int64(compactorTurn*float64(s.o.QuotaBytes)))); err != nil {
 		return err
 	}
 	for try := 1; s.r.Compactor.CompactedTo == 0; try++ {
@@ -138,7 +138,12 @@ func (s *nospace) update(ctx context.Context, m *cluster.MemberClient) error {
 		}
 		s.r.Compactor.CompactedTo = to
 	}
-	return s.load.run(ctx, fillLimit*s.o.QuotaBytes)
+	return s.load.run(ctx, s.written(fillLimit*s.o.QuotaBytes))
+}
+
+// written says whether so many bytes were written.
+func (s *nospace) written(limit int64) func() bool {
+	return func() bool { return s.load.bytes.Load() >= limit }
 }
 
 // watchFill tells how large one member's file is while it is filled.
