@@ -151,12 +151,23 @@ func (t target) open(walDir string) (*workplace, error) {
 func (w *workplace) take() error {
 	path := filepath.Join(w.aside, journalName)
 	lock, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fileutil.ErrLocked) {
-		return &fault.Error{Kind: fault.Refused, Cause: "under_way", Op: opRestore, Subject: w.path,
-			Msg: "another restore to there is under way", Hint: "wait for it; " + w.aside + " is where it works"}
+	if errors.Is(err, fileutil.ErrLocked) || errors.Is(err, fs.ErrNotExist) {
+		return w.underWay()
 	}
 	if err != nil {
 		return fileError(opRestore, path, err)
+	}
+	// Another restore may have ended, and taken its journal away, between our
+	// opening it and the lock.
+	mine, err := lock.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Lstat(path); err == nil && !os.SameFile(mine, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		return errors.Join(w.underWay(), lock.Close())
 	}
 	w.lock = lock
 	if raw, err := io.ReadAll(io.LimitReader(lock, maxRecipe)); err == nil && len(raw) > 0 {
@@ -164,6 +175,11 @@ func (w *workplace) take() error {
 		_ = json.Unmarshal(raw, w.old) // cut while it was written: then nothing was built either
 	}
 	return nil
+}
+
+func (w *workplace) underWay() error {
+	return &fault.Error{Kind: fault.Refused, Cause: "under_way", Op: opRestore, Subject: w.path,
+		Msg: "another restore to there is under way", Hint: "wait for it; " + w.aside + " is where it works"}
 }
 
 // begin writes the journal, once what an old one speaks of is gone.
@@ -193,13 +209,17 @@ func (w *workplace) place() error {
 	if err := syncTree(w.from); err != nil {
 		return fileError(opRestore, w.from, err)
 	}
-	if info, err := os.Lstat(w.to); err == nil && info.IsDir() {
-		// An empty folder makes way, and nothing else does.
-		if err := os.Remove(w.to); err != nil {
-			return fileError(opRestore, w.to, err)
-		}
+	var err error
+	if info, serr := os.Lstat(w.to); serr == nil && info.IsDir() {
+		err = os.Remove(w.to) // an empty folder makes way, and nothing else does
 	}
-	if err := atomicfile.Rename(w.from, w.to); err != nil {
+	if err == nil {
+		err = atomicfile.Rename(w.from, w.to)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return occupied(w.to, "it was put there while this restore was under way")
+	}
+	if err != nil {
 		return fileError(opRestore, w.to, err)
 	}
 	return nil

@@ -116,11 +116,23 @@ func (r *Restore) ready(context.Context) error {
 	for _, m := range r.members {
 		// With folders on several file systems it asks for more than each needs,
 		// and never for less.
-		dir := filepath.Dir(m.data.path)
-		if free, known := freeBytes(dir); known && free < need {
-			return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: opRestore, Subject: dir,
-				Msg: fmt.Sprintf("%d MiB are free, and %d MiB are needed", free>>20, need>>20), Hint: "make room, or restore to another disk"}
+		if err := room(filepath.Dir(m.data.aside), need); err != nil {
+			return err
 		}
+		if m.wal.path != "" {
+			if err := room(filepath.Dir(m.wal.aside), restoreOverhead); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// room refuses where a folder's file system has less than that free.
+func room(dir string, need int64) error {
+	if free, known := freeBytes(dir); known && free < need {
+		return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: opRestore, Subject: dir,
+			Msg: fmt.Sprintf("%d MiB are free, and %d MiB are needed", free>>20, need>>20), Hint: "make room, or restore to another disk"}
 	}
 	return nil
 }
