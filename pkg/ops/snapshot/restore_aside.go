@@ -23,6 +23,7 @@ const (
 	asideSuffix = ".kvd-restore"     // the folder beside the target: .NAME.kvd-restore
 	journalName = "kvd-restore.json" // in it: who works here. Locked while somebody does
 	builtName   = "built"            // in it: what becomes the target
+	emptyName   = "empty.db"         // in it: a db with nothing in it
 	// walMarker is in a WAL folder from its rename to that of the data. etcd
 	// ignores files of that ending there.
 	walMarker = "kvd-restore.tmp"
@@ -130,7 +131,7 @@ func (t target) open(walDir string) (*workplace, error) {
 			return nil, fileError(opRestore, t.aside, err)
 		}
 		for _, n := range names {
-			if n != journalName && n != builtName {
+			if n != journalName && n != builtName && n != emptyName {
 				return nil, occupied(t.aside, fmt.Sprintf("a folder with %q in it, which no restore has left", n))
 			}
 		}
@@ -141,7 +142,7 @@ func (t target) open(walDir string) (*workplace, error) {
 	if err := w.take(); err != nil {
 		return nil, err
 	}
-	if err := os.RemoveAll(filepath.Join(t.aside, builtName)); err != nil {
+	if err := w.clear(); err != nil {
 		return nil, errors.Join(fileError(opRestore, t.aside, err), w.lock.Close())
 	}
 	return w, nil
@@ -227,12 +228,15 @@ func (w *workplace) place() error {
 
 // close removes the folder beside the target and lets go of it.
 func (w *workplace) close() error {
-	err := os.RemoveAll(filepath.Join(w.aside, builtName))
-	err = errors.Join(err, os.Remove(filepath.Join(w.aside, journalName)), os.Remove(w.aside), atomicfile.SyncDir(filepath.Dir(w.aside)), w.lock.Close())
+	err := errors.Join(w.clear(), os.Remove(filepath.Join(w.aside, journalName)), os.Remove(w.aside), atomicfile.SyncDir(filepath.Dir(w.aside)), w.lock.Close())
 	if err != nil {
 		return fileError(opRestore, w.aside, err)
 	}
 	return nil
+}
+
+func (w *workplace) clear() error {
+	return errors.Join(os.RemoveAll(filepath.Join(w.aside, builtName)), os.RemoveAll(filepath.Join(w.aside, emptyName)))
 }
 
 // ownsWAL says whether a WAL folder is one that the journal's restore had put into

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -24,25 +25,39 @@ import (
 // It is told to skip the hash: that was compared when the file was verified, and
 // what comes out is compared with what was read then. Reading a file of some GiB
 // once more to hash it is what a restore would take longest for.
-func (r *Restore) runEtcdutl(ctx context.Context, m *memberRestore, dataDir, walDir string) error {
+func (r *Restore) runEtcdutl(ctx context.Context, m *memberRestore) error {
 	return guarded(ctx, func(lg *zap.Logger) error {
-		err := snapshot.NewV3(lg).Restore(snapshot.RestoreConfig{
-			SnapshotPath:        r.file.content(),
-			Name:                m.Name,
-			OutputDataDir:       dataDir,
-			OutputWALDir:        walDir,
-			PeerURLs:            m.PeerURLs,
-			InitialCluster:      r.Recipe.InitialCluster(),
-			InitialClusterToken: r.Recipe.Token,
-			SkipHashCheck:       true,
-			RevisionBump:        uint64(r.Recipe.BumpRevision), //nolint:gosec // not negative
-			MarkCompacted:       r.Recipe.BumpRevision > 0,
-		})
+		cfg := r.etcdutlConfig(m)
+		cfg.SnapshotPath = r.file.content()
+		cfg.RevisionBump, cfg.MarkCompacted = uint64(r.Recipe.BumpRevision), r.Recipe.BumpRevision > 0 //nolint:gosec // not negative
+		err := snapshot.NewV3(lg).Restore(cfg)
 		if err == nil && r.Recipe.ClearAlarms && len(r.Verification.Content.Alarms) > 0 {
-			err = clearAlarms(lg, dbOf(dataDir))
+			err = clearAlarms(lg, m.builtDB())
 		}
 		return err
 	})
+}
+
+// runEtcdutlForLog has etcd's code make a data directory of an empty db: its log,
+// and the file beside the db, say who the members are and nothing else.
+func (r *Restore) runEtcdutlForLog(ctx context.Context, m *memberRestore) error {
+	return guarded(ctx, func(lg *zap.Logger) error {
+		cfg := r.etcdutlConfig(m)
+		cfg.SnapshotPath = filepath.Join(m.data.aside, emptyName)
+		be := backend.NewDefaultBackend(lg, cfg.SnapshotPath)
+		schema.CreateMetaBucket(be.BatchTx()) // the one bucket that a restore takes for granted
+		if err := be.Close(); err != nil {
+			return err
+		}
+		return snapshot.NewV3(lg).Restore(cfg)
+	})
+}
+
+func (r *Restore) etcdutlConfig(m *memberRestore) snapshot.RestoreConfig {
+	return snapshot.RestoreConfig{
+		Name: m.Name, PeerURLs: m.PeerURLs, OutputDataDir: m.built(), OutputWALDir: m.builtWAL(),
+		InitialCluster: r.Recipe.InitialCluster(), InitialClusterToken: r.Recipe.Token, SkipHashCheck: true,
+	}
 }
 
 // clearAlarms takes all alarms out of a backend file that nobody else has open.

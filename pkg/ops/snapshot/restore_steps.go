@@ -11,11 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
-	"kvd/pkg/ops/progress"
 )
 
 // recordName is the file in DATA/member that says what a member was restored from.
@@ -140,87 +137,6 @@ func room(dir string, need int64) error {
 // restoreOverhead is what a member needs beside its pages: the first segment of the
 // log, and a step of growth of the db.
 const restoreOverhead = 64<<20 + 16<<20
-
-// buildsAtOnce is how many members are built at a time: each waits for the disk for
-// as long as it computes.
-const buildsAtOnce = 4
-
-// build makes all members' data.
-func (r *Restore) build(ctx context.Context, res *plan.StepResult) error {
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(buildsAtOnce)
-	var first *memberRestore
-	for _, m := range r.members {
-		if m.done {
-			continue
-		}
-		if first == nil {
-			first = m
-		}
-		g.Go(func() error { return r.buildMember(gctx, m) })
-	}
-	if err := g.Wait(); err != nil {
-		for _, m := range r.members {
-			err = errors.Join(err, m.leave())
-		}
-		return err
-	}
-	if info, err := os.Stat(dbOf(filepath.Join(first.data.aside, builtName))); err == nil {
-		res.AfterBytes = plan.Bytes(info.Size())
-	}
-	s := r.Verification.Content
-	res.Reason = fmt.Sprintf("%s and %s are equal to the file's, record for record; revision %d", count(s.Keys, "key", "keys"), count(s.Revisions, "revision", "revisions"), max(s.Revision, r.bumpedTo()))
-	return nil
-}
-
-func (r *Restore) buildMember(ctx context.Context, m *memberRestore) error {
-	if err := m.enter(); err != nil {
-		return err
-	}
-	for _, w := range m.places {
-		if w.old != nil {
-			r.sink.Event(progress.Event{Op: opRestore, Subject: m.Name, Phase: "clean up", State: "done", Note: "what an interrupted restore had left in " + w.aside})
-		}
-	}
-	built := filepath.Join(m.data.aside, builtName)
-	walDir := ""
-	if m.wal.path != "" {
-		walDir = m.wal.from
-	}
-	r.sink.Event(progress.Event{Op: opRestore, Subject: m.Name, Phase: "copy and set up"})
-	if err := r.runEtcdutl(ctx, m, built, walDir); err != nil {
-		return err
-	}
-	r.sink.Event(progress.Event{Op: opRestore, Subject: m.Name, Phase: "compare"})
-	if err := r.prove(ctx, dbOf(built)); err != nil {
-		return err
-	}
-	return m.sign(r, built)
-}
-
-// sign leaves the record in what was built, and in a WAL folder whose it is.
-func (m *memberRestore) sign(r *Restore, built string) error {
-	info, err := os.Stat(dbOf(built))
-	if err != nil {
-		return fileError(opRestore, built, err)
-	}
-	cl, err := r.Recipe.cluster()
-	if err != nil {
-		return err
-	}
-	raw, err := json.MarshalIndent(RestoreRecord{Recipe: r.Recipe, Name: m.Name, ID: m.ID, Cluster: ID(cl.ID()),
-		At: time.Now().UTC().Truncate(time.Second), DBTime: info.ModTime(), DBBytes: info.Size()}, "", "  ")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(built, "member", recordName), append(raw, '\n'), 0o600)
-	}
-	if err == nil && m.wal.path != "" {
-		err = os.WriteFile(filepath.Join(m.wal.from, walMarker), []byte(m.places[0].journal.ID), 0o600)
-	}
-	if err != nil {
-		return fileError(opRestore, built, err)
-	}
-	return nil
-}
 
 // enter opens the folders that a member is built in, that of the data first, and
 // removes what an interrupted restore had put into its place already.
