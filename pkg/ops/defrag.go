@@ -16,9 +16,9 @@ import (
 // DefragOptions says which members to defragment, when, and how carefully.
 type DefragOptions struct {
 	Members         []string      // names or hexadecimal IDs; empty: every voter
-	If              string        // a rule that is asked for each member (see CompileDefragRule); empty: MinGain decides alone
+	If              string        // a rule that is asked for each member (see CompileDefragRule); empty: none, and MinGain decides alone
 	Quota           int64         // bytes; what rules take for the quota of servers before 3.6, which don't tell. 0: not given
-	MinGain         int64         // bytes that a member must give back; < 0: the larger of 1 MiB and 1 % of its file, or nothing where a rule decides
+	MinGain         int64         // bytes that a member must give back, whatever the rule; < 0: the larger of 1 MiB and 1 % of its file
 	MaxLag          uint64        // committed raft entries that any voter may have still to apply
 	Settle          time.Duration // pause between two members, and around a move of the leadership
 	Timeout         time.Duration // how long to wait for the member's own answer, 0: by size; after it, its metrics are followed
@@ -151,11 +151,8 @@ func gainOf(s *cluster.Status) int64 { return max(0, s.DBSize-s.DBInUse) }
 
 // minGain returns what a member must have to gain, in bytes.
 func (d *defragmentation) minGain(s *cluster.Status) int64 {
-	switch {
-	case d.opts.MinGain >= 0:
+	if d.opts.MinGain >= 0 {
 		return d.opts.MinGain
-	case d.rule != nil:
-		return 0
 	}
 	return max(1<<20, s.DBSize/100)
 }

@@ -107,8 +107,10 @@ func TestPlanRunsInOrder(t *testing.T) {
 			func(o *DefragOptions) { o.MinGain = 2 << 20 }, []string{"move 1 to 2", "defragment 1"}},
 		{"leadership goes to the one that is done", 2, []fakeMember{{name: "a", size: 40, inUse: 10, lag: 5}, {name: "b", size: 40, inUse: 10}},
 			nil, []string{"defragment 1", "move 2 to 1", "defragment 2"}},
-		{"a rule decides alone", 1, []fakeMember{{name: "a", size: 60, inUse: 60}, {name: "b", size: 30, inUse: 1}}, func(o *DefragOptions) { o.If = "usage_ratio > 0.8" },
-			[]string{"move 1 to 2", "defragment 1"}},
+		{"a rule decides alone", 1, []fakeMember{{name: "a", size: 60, inUse: 60}, {name: "b", size: 30, inUse: 1}},
+			func(o *DefragOptions) { o.If, o.MinGain = "usage_ratio > 0.8", 0 }, []string{"move 1 to 2", "defragment 1"}},
+		{"a rule and a gain", 1, []fakeMember{{name: "a", size: 60, inUse: 60}, {name: "b", size: 60, inUse: 1}, {name: "c", size: 30, inUse: 1}},
+			func(o *DefragOptions) { o.If = "usage_ratio > 0.8" }, []string{"defragment 2"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +136,34 @@ func TestPlanRunsInOrder(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// C24: a cluster full of live data has nothing to gain, whatever a rule says of
+// its quota. To defragment it would stall every member for a few pages.
+func TestARuleDoesNotMakeAGain(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		size, inUse int64
+		rule        string
+		skipped     bool
+	}{
+		{60, 60, "usage_ratio > 0.8", true},
+		{60, 60, "dbQuotaUsage > 0.8 || dbSizeFree > 200*1024*1024", true},
+		{60, 59, "usage_ratio > 0.8", false}, // 1 MiB, the least that is a gain
+		{600, 595, "db_size > 100 * MiB", true},
+		{600, 594, "db_size > 100 * MiB", false}, // 1 %
+	} {
+		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: tc.size, inUse: tc.inUse})}
+		o := fast()
+		o.If = tc.rule
+		p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Steps[0]; (got.State == plan.Skipped) != tc.skipped || (tc.skipped && !strings.Contains(got.Reason, "--min-gain")) {
+			t.Errorf("%d of %d MiB in use, %s: %s %q", tc.inUse, tc.size, tc.rule, got.State, got.Reason)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func (o *defragOptions) addFlags(fs *pflag.FlagSet) {
 	o.quota.addFlags(fs)
 	fs.StringArrayVar(&o.Members, "member", nil, "only this member, by name or ID (can be given several times; default: every voter)")
 	fs.StringVar(&o.If, "if", "", "only members for which this `rule` holds, see the examples")
-	fs.Var(&o.minGain, "min-gain", "leave members alone that would give back less (default: 1MiB or 1 % of the file, the larger; 0 with --if)")
+	fs.Var(&o.minGain, "min-gain", "leave members alone that would give back less (default: 1MiB or 1 % of the file, the larger), whatever --if says")
 	fs.Uint64Var(&o.MaxLag, "max-lag", o.MaxLag, "committed raft entries that any voter may have still to apply")
 	fs.DurationVar(&o.Settle, "settle", o.Settle, "pause between two members and around a move of the leadership")
 	fs.Var(&o.timeout, "timeout", "how long to wait for a member's own answer before its metrics are followed; auto: 30s and 1s per 10 MiB in use")
@@ -95,10 +95,15 @@ environment; after a member also KVD_DB_SIZE_BEFORE_BYTES.
 With --schedule it stays and runs again and again, each time with a fresh plan;
 that needs no --yes. Of several that run on one cluster one is elected and acts,
 the others say whose run it is and stand by. A tick during a run, or one that was
-missed, is dropped and counted. A failed run is logged, and the next tick tries
-again. SIGTERM lets the member in hand finish (exit 0), a second one leaves. A
-time that the clock skips runs at the first instant after; one that comes twice
-runs once.`,
+missed by more than a minute (the machine slept), is dropped and counted. Where
+the cluster does not answer at a tick, it is tried again until the window ends,
+without a window for 10 minutes, and never past the next tick; then that tick is
+skipped as unavailable. A failed run is logged, and the next tick tries again.
+SIGTERM lets the member in hand finish (exit 0), a second one leaves. A time that
+the clock skips runs at the first instant after; one that comes twice runs once.
+
+A rule does not replace --min-gain: a file full of live data is over 80 % of its
+quota as well, and to rewrite it would stall a member for nothing.`,
 		Cost: "A member answers no client while it is defragmented: about 1 s per 100 MiB in use on a fast disk, ten times that on a slow one. " +
 			"It needs room for a second copy of what is in use on its own disk. The plan itself costs one status and one /metrics per member.",
 		Example: `

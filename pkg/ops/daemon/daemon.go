@@ -158,14 +158,14 @@ var errStop = errors.New("stop was asked for")
 
 // wait is a pause that ends early when the daemon is to stop.
 func (d *daemon) wait(ctx context.Context, p time.Duration) error {
-	t := time.NewTimer(p)
-	defer t.Stop()
+	passed, done := d.o.Clock.After(p)
+	defer done()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.stop:
 		return errStop
-	case <-t.C:
+	case <-passed:
 		return nil
 	}
 }

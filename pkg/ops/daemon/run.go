@@ -21,6 +21,12 @@ const (
 	backoffMost  = 30 * time.Second
 )
 
+// patience is how long a tick waits for a cluster that does not answer, where no
+// window says how late a run may begin. It outlasts the restart of a control
+// plane; a run meant for the night is not begun at noon, when the cluster is
+// just back from an outage.
+const patience = 10 * time.Minute
+
 // ready is what a run needs before it can begin.
 type ready struct {
 	turn    *lead.Turn
@@ -51,13 +57,9 @@ func (d *daemon) run(ctx context.Context, tick schedule.Tick) {
 }
 
 // prepare takes the turn and makes the plan. Nothing has been changed yet, so
-// what fails for want of a connection is tried again, until the next tick or the
-// end of the window.
+// what fails for want of a connection is tried again, for a while.
 func (d *daemon) prepare(ctx context.Context, tick schedule.Tick, log *zap.Logger) (ready, error) {
-	limit := d.o.Schedule.Next(tick.Due)
-	if !tick.Until.IsZero() && tick.Until.Before(limit) {
-		limit = tick.Until
-	}
+	limit := d.latest(tick)
 	for pause := backoffFirst; ; pause = min(2*pause, backoffMost) {
 		r, err := d.attempt(ctx)
 		if err == nil || fault.KindOf(err) != fault.Unavailable {
@@ -71,7 +73,23 @@ func (d *daemon) prepare(ctx context.Context, tick schedule.Tick, log *zap.Logge
 		if werr := d.wait(ctx, pause); werr != nil {
 			return r, errors.Join(err, werr)
 		}
+		if d.o.Clock.Now().After(limit) { // the machine slept meanwhile
+			return r, err
+		}
 	}
+}
+
+// latest returns until when a tick may wait for the cluster: the end of its
+// window, or as long as patience lasts, and never past the next tick.
+func (d *daemon) latest(tick schedule.Tick) time.Time {
+	limit := tick.Until
+	if limit.IsZero() {
+		limit = d.o.Clock.Now().Round(0).Add(patience)
+	}
+	if next := d.o.Schedule.Next(tick.Due); !next.IsZero() && next.Before(limit) {
+		limit = next
+	}
+	return limit
 }
 
 func (d *daemon) attempt(ctx context.Context) (r ready, err error) {
