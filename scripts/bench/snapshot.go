@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // snapshots measures what kvd does with snapshots beside what etcd's own programs
@@ -25,11 +27,54 @@ func snapshots(b bench) ([]figure, error) {
 	if err := s.fill(ctx, b.size); err != nil {
 		return nil, err
 	}
+	saved, err := b.saving(s, dir)
+	if err != nil {
+		return nil, err
+	}
 	file := filepath.Join(dir, "snapshot.db")
 	if err := s.save(ctx, file); err != nil {
 		return nil, err
 	}
-	return b.reading(file)
+	read, err := b.reading(file)
+	return append(saved, read...), err
+}
+
+// saving compares how long it takes until a snapshot is on the disk: beside
+// etcdctl, which checks nothing, with the hash alone, and with all of it checked.
+func (b bench) saving(s *server, dir string) ([]figure, error) {
+	file := filepath.Join(dir, "saved.db")
+	command := func(args ...string) func() (sample, error) {
+		return func() (sample, error) {
+			for _, f := range []string{file, file + ".json"} {
+				if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
+					return sample{}, err
+				}
+			}
+			syscall.Sync() // what the run before has left to be written
+			return sampled(append(args, "--endpoints", s.endpoint)...)
+		}
+	}
+	took, err := alternate(b.runs,
+		command(filepath.Join(b.reference, "etcdctl"), "snapshot", "save", file),
+		command(b.kvd, "snapshot", "save", file, "--verify=hash", "--progress=none"),
+		command(b.kvd, "snapshot", "save", file, "--progress=none"))
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	note := fmt.Sprintf("median of %d runs in turn, a database of %d MiB from a member on the same machine", b.runs, info.Size()>>20)
+	stock, hash, full := medianOf(took[0], seconds), medianOf(took[1], seconds), medianOf(took[2], seconds)
+	const theirs, unverified, verified = "etcdctl snapshot save", "kvd snapshot save --verify=hash", "kvd snapshot save"
+	return []figure{
+		{"snapshot_save_etcdctl", stock, "s", theirs, note},
+		{"snapshot_save_hash", hash, "s", unverified, note},
+		{"snapshot_save_hash_to_etcdctl", hash / stock, "ratio", unverified + " / " + theirs, note},
+		{"snapshot_save", full, "s", verified, note},
+		{"snapshot_save_to_etcdctl", full / stock, "ratio", verified + " / " + theirs, note},
+	}, os.Remove(file)
 }
 
 // save takes the snapshot that is read, with neither program.

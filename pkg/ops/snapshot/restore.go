@@ -192,6 +192,7 @@ func (r *Restore) load(ctx context.Context, op string) error {
 	}
 	r.source.status.Packed = f.packed()
 	r.Verification = r.source.verification()
+	r.Verification.holdAgainstManifest()
 	return nil
 }
 

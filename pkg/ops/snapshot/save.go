@@ -84,10 +84,8 @@ type save struct {
 // where the member's own data is damaged.
 func Save(ctx context.Context, client *cluster.Client, view cluster.View, o SaveOptions, sink progress.Sink) (*Saved, error) {
 	s := &save{o: o, client: client, view: view, sink: sink, began: time.Now(), out: &Saved{File: o.Dest, PassedOver: []PassedOver{}, Findings: []Finding{}}}
-	if o.Dest != Stdout {
-		if err := o.checkName(); err != nil {
-			return nil, err
-		}
+	if err := o.checkNames(); err != nil {
+		return nil, err
 	}
 	stream, err := s.openStream(ctx)
 	if err != nil {
@@ -166,14 +164,14 @@ func (s *save) load(ctx context.Context) map[uint64]time.Duration {
 		if err != nil || s.o.Member != "" {
 			continue
 		}
-		took := make([]time.Duration, 3)
-		for i := range took {
+		took := []time.Duration{}
+		for range 3 {
 			began := time.Now()
 			if _, err := mc.Status(ctx); err != nil {
-				took[i] = time.Hour // another one is better
-				continue
+				took = []time.Duration{0, time.Hour} // any other one is better
+				break
 			}
-			took[i] = time.Since(began)
+			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
 		out[m.ID] = took[1]

@@ -21,10 +21,7 @@ const partSuffix = ".kvd.part"
 // CheckDest refuses a destination that a save could not be written to in the end:
 // to be asked before anything else is done.
 func (o SaveOptions) CheckDest() error {
-	if o.Dest == Stdout {
-		return nil
-	}
-	if err := o.checkName(); err != nil {
+	if err := o.checkNames(); err != nil || o.Dest == Stdout {
 		return err
 	}
 	p, err := createPart(o.Dest)
@@ -34,28 +31,40 @@ func (o SaveOptions) CheckDest() error {
 	return p.drop()
 }
 
-// checkName looks for what has the names that the save is to give.
-func (o SaveOptions) checkName() error {
-	bad := func(kind fault.Kind, cause, path, msg, hint string) error {
-		return &fault.Error{Kind: kind, Cause: cause, Op: opSave, Subject: path, Msg: msg, Hint: hint}
+// checkNames looks for what has the names that the save is to give.
+func (o SaveOptions) checkNames() error {
+	there := false
+	if o.Dest != Stdout {
+		info, err := os.Lstat(o.Dest)
+		there = err == nil
+		bad := &fault.Error{Kind: fault.Usage, Cause: "destination", Op: opSave, Subject: o.Dest}
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !os.IsPathSeparator(o.Dest[len(o.Dest)-1]):
+		case err != nil:
+			return fileError(opSave, o.Dest, err)
+		case info.IsDir():
+			bad.Msg, bad.Hint = "it is a folder", "name a file in it"
+			return bad
+		case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
+			bad.Msg, bad.Hint = "it is no regular file", "to write to a pipe give "+Stdout
+			return bad
+		case !o.Force:
+			return exists(o.Dest)
+		}
 	}
-	info, err := os.Lstat(o.Dest)
-	there := err == nil
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !os.IsPathSeparator(o.Dest[len(o.Dest)-1]):
-	case err != nil:
-		return fileError(opSave, o.Dest, err)
-	case info.IsDir():
-		return bad(fault.Usage, "destination", o.Dest, "it is a folder", "name a file in it")
-	case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
-		return bad(fault.Usage, "destination", o.Dest, "it is no regular file", "to write to a pipe give "+Stdout)
-	case !o.Force:
-		return exists(o.Dest)
-	}
-	if o.Manifest == "" || o.Force {
+	if o.Manifest == "" {
 		return nil
 	}
-	if _, err := os.Lstat(o.Manifest); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Dir(o.Manifest)); err != nil {
+		return fileError(opSave, o.Manifest, err)
+	}
+	switch info, err := os.Lstat(o.Manifest); {
+	case err != nil:
+		return nil // it can be made
+	case info.IsDir():
+		return &fault.Error{Kind: fault.Usage, Cause: "destination", Op: opSave, Subject: o.Manifest, Msg: "it is a folder, where the manifest goes",
+			Hint: "name another file with --manifest, or --no-manifest"}
+	case o.Force:
 		return nil
 	}
 	// A manifest without its snapshot is of no use to anybody.

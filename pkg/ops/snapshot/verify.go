@@ -57,7 +57,27 @@ func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*V
 		return nil, err
 	}
 	e.status.Packed = f.packed()
-	return e.verification(), nil
+	v := e.verification()
+	v.holdAgainstManifest()
+	return v, nil
+}
+
+// holdAgainstManifest notes where the manifest beside a file is of another one,
+// which may be as whole as that.
+func (v *Verification) holdAgainstManifest() {
+	path := ManifestPath(v.File)
+	m, err := ReadManifest(path)
+	if err != nil {
+		return // there is none
+	}
+	sum := v.Content.Digests.FileSHA256
+	if v.Packed != nil {
+		sum = v.Packed.SHA256
+	}
+	if sum != m.SHA256 {
+		v.Findings = append(v.Findings, Finding{Severity: SeverityWarning, Class: "manifest_mismatch",
+			Message: fmt.Sprintf("%s is the manifest of another file: its sha256 is %s, this one's %s", path, m.SHA256, sum)})
+	}
 }
 
 // verification puts the judgement over an examination beside what it rests on.
