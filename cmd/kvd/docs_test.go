@@ -31,6 +31,11 @@ import (
 //   - `console history`: the same, and then a node's status written over and over
 //   - `console dead`: with one member killed, and an ssh that starts it
 //   - `console noquorum`: with two of three killed
+//   - `console backup`: as kubernetes, with the page's script in the PATH
+//   - `console lost`: all killed, the data of two gone, two snapshots in the folder, and
+//     an ssh and an scp to the members' hosts
+//
+// The commands of a session run in one folder.
 //
 // Numbers, sizes, IDs, durations and ports differ from run to run and are not
 // compared; a line of "…" stands for any lines, and within a line "…" stands for
@@ -84,17 +89,18 @@ func runSession(t *testing.T, s session) {
 		t.Fatal(err)
 	}
 	env := append(withoutClusters(os.Environ()), "HOME="+t.TempDir())
+	dir := t.TempDir()
 	if s.kind != "console" {
-		env = append(env, clusterForDocs(t, kvd, s.kind)...)
+		env = append(env, clusterForDocs(t, kvd, s.kind, dir)...)
 	}
 	for _, step := range s.steps {
 		cmd := exec.Command("sh", "-c", step.command) //nolint:gosec // our own documents
-		cmd.Dir, cmd.Env = t.TempDir(), env
+		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
 		if code, err := exitCodeOf(err); err != nil || code != step.exit {
 			t.Fatalf("%s:%d: %s: exit code %d (%v), want %d\n%s", s.file, step.line, step.command, code, err, step.exit, out)
 		}
-		if diff := docDiff(step.want, strings.Split(strings.TrimRight(string(out), "\n"), "\n")); diff != "" {
+		if diff := docDiff(step.want, strings.Split(string(out), "\n")); diff != "" {
 			t.Errorf("%s:%d: %s: %s\nprinted:\n%s", s.file, step.line, step.command, diff, out)
 		}
 	}
@@ -112,9 +118,9 @@ func withoutClusters(env []string) []string {
 	})
 }
 
-// docSetup prepares the cluster of a session, and returns what its environment has
-// besides.
-type docSetup func(context.Context, *testing.T, *servertest.Cluster) []string
+// docSetup prepares the cluster of a session and the folder that its commands run
+// in, and returns what its environment has besides.
+type docSetup func(ctx context.Context, t *testing.T, c *servertest.Cluster, dir string) []string
 
 func docSetups() map[string]docSetup {
 	return map[string]docSetup{
@@ -124,12 +130,14 @@ func docSetups() map[string]docSetup {
 		"console history":    filled(historyForDocs),
 		"console dead":       deadForDocs,
 		"console noquorum":   noQuorumForDocs,
+		"console backup":     backupForDocs,
+		"console lost":       lostForDocs,
 	}
 }
 
 // filled is a setup that only writes.
 func filled(write func(context.Context, *testing.T, *clientv3.Client)) docSetup {
-	return func(ctx context.Context, t *testing.T, c *servertest.Cluster) []string {
+	return func(ctx context.Context, t *testing.T, c *servertest.Cluster, _ string) []string {
 		t.Helper()
 		write(ctx, t, c.Client(t))
 		return nil
@@ -137,7 +145,7 @@ func filled(write func(context.Context, *testing.T, *clientv3.Client)) docSetup 
 }
 
 // clusterForDocs starts the cluster of a session and returns its environment.
-func clusterForDocs(t *testing.T, kvd, kind string) []string {
+func clusterForDocs(t *testing.T, kvd, kind, dir string) []string {
 	t.Helper()
 	setup := docSetups()[kind]
 	if setup == nil {
@@ -146,7 +154,7 @@ func clusterForDocs(t *testing.T, kvd, kind string) []string {
 	c := servertest.Start(t, servertest.Options{Options: local.Options{
 		Members: 3, QuotaBytes: 16 << 20, Command: local.Command{Path: kvd, Args: []string{"serve"}},
 	}})
-	return append(setup(servertest.Context(t, time.Minute), t, c), "KVD_ENDPOINTS="+strings.Join(c.Endpoints(), ","))
+	return append(setup(servertest.Context(t, time.Minute), t, c, dir), "KVD_ENDPOINTS="+strings.Join(c.Endpoints(), ","))
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
@@ -239,12 +247,10 @@ func sessionOf(all *[]session, file, kind string) int {
 }
 
 // docDiff compares what a document shows with what was printed; empty lines at
-// the end of a block do not count. The difference it names is the one furthest
+// the end of either do not count. The difference it names is the one furthest
 // down.
 func docDiff(want, got []string) string {
-	for len(want) > 0 && strings.TrimSpace(want[len(want)-1]) == "" {
-		want = want[:len(want)-1]
-	}
+	want, got = withoutEnd(want), withoutEnd(got)
 	diff, furthest := "", -1
 	note := func(w int, format string, args ...any) bool {
 		if w > furthest {
@@ -281,6 +287,14 @@ func docDiff(want, got []string) string {
 		return ""
 	}
 	return diff
+}
+
+// withoutEnd takes off the empty lines at the end.
+func withoutEnd(lines []string) []string {
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
 }
 
 // lineMatches compares a line that a document shows with one that was printed.

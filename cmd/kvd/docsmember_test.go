@@ -15,7 +15,7 @@ import (
 // deadForDocs kills a member and puts an ssh into the PATH which does, whatever it
 // is told, what the host of that member would: it starts kvd serve, with an empty
 // data dir and the arguments that kvd worked out.
-func deadForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster) []string {
+func deadForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster, _ string) []string {
 	t.Helper()
 	for c.Leader(t) == 2 { // an election is not what the page shows
 		m1, err := c.Client(t).Status(ctx, c.Endpoint(0))
@@ -47,7 +47,7 @@ func deadForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster) []str
 }
 
 // noQuorumForDocs kills two of three.
-func noQuorumForDocs(_ context.Context, t *testing.T, c *servertest.Cluster) []string {
+func noQuorumForDocs(_ context.Context, t *testing.T, c *servertest.Cluster, _ string) []string {
 	t.Helper()
 	c.Kill(1)
 	c.Kill(2)

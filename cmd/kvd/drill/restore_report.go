@@ -67,7 +67,7 @@ type RestoreDiagnosis struct {
 	Ahead     int64            `json:"clients_ahead_revisions"`
 	Lost      int64            `json:"acknowledged_and_lost"` // writes behind the snapshot
 	Resources []LostResource   `json:"lost_resources"`
-	Examples  []AckedWrite      `json:"lost_examples"` // the first of them
+	Examples  []AckedWrite     `json:"lost_examples"` // the first of them
 }
 
 // LostResource counts the lost writes of one resource.
