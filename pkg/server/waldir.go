@@ -51,7 +51,7 @@ func checkWAL(ctx context.Context, cfg *embed.Config) error {
 	return &fault.Error{Kind: fault.Damage, Cause: "wal_missing", Op: opServe, Subject: dir,
 		Msg: fmt.Sprintf("no write-ahead log there, but %s has entries up to index %d: a new log would begin at 1, and nothing would be served", db, applied),
 		Hint: "where this member has its log elsewhere, give --wal-dir. If the log is lost, keep a copy of the data directory; one of several members: kvd member replace " +
-			cfg.Name + ", on a member that is well; the only one: etcdutl snapshot restore " + db + " --skip-hash-check --data-dir NEW"}
+			cfg.Name + ", on a member that is well; the only one: kvd snapshot restore " + db + " --skip-hash-check --data-dir NEW"}
 }
 
 func consistentIndex(ctx context.Context, db string) (index uint64, err error) {
