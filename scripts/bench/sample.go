@@ -100,4 +100,26 @@ func medianOf(samples []sample, number func(sample) float64) float64 {
 }
 
 func seconds(s sample) float64 { return s.seconds }
+func cpuTime(s sample) float64 { return s.cpu }
 func memory(s sample) float64  { return s.rssAnon }
+
+// measuredCommand is a command with its samples: name is that of its figures.
+type measuredCommand struct {
+	name, command string
+	samples       []sample
+}
+
+// versus compares two commands. The processor time is there for machines that have
+// other work: it says what of a ratio is the machine's doing.
+func versus(ours, theirs measuredCommand, note string) []figure {
+	both := ours.command + " / " + theirs.command
+	ratio := func(number func(sample) float64) float64 {
+		return medianOf(ours.samples, number) / medianOf(theirs.samples, number)
+	}
+	return []figure{
+		{ours.name, medianOf(ours.samples, seconds), "s", ours.command, note},
+		{theirs.name, medianOf(theirs.samples, seconds), "s", theirs.command, note},
+		{ours.name + "_ratio", ratio(seconds), "ratio", both, note},
+		{ours.name + "_cpu_ratio", ratio(cpuTime), "ratio", both, note + "; processor time"},
+	}
+}

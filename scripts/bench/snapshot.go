@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // snapshots measures what kvd does with snapshots beside what etcd's own programs
@@ -27,54 +25,23 @@ func snapshots(b bench) ([]figure, error) {
 	if err := s.fill(ctx, b.size); err != nil {
 		return nil, err
 	}
-	saved, err := b.saving(s, dir)
-	if err != nil {
-		return nil, err
-	}
 	file := filepath.Join(dir, "snapshot.db")
 	if err := s.save(ctx, file); err != nil {
 		return nil, err
 	}
-	read, err := b.reading(file)
-	return append(saved, read...), err
-}
-
-// saving compares how long it takes until a snapshot is on the disk: beside
-// etcdctl, which checks nothing, with the hash alone, and with all of it checked.
-func (b bench) saving(s *server, dir string) ([]figure, error) {
-	file := filepath.Join(dir, "saved.db")
-	command := func(args ...string) func() (sample, error) {
-		return func() (sample, error) {
-			for _, f := range []string{file, file + ".json"} {
-				if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
-					return sample{}, err
-				}
-			}
-			syscall.Sync() // what the run before has left to be written
-			return sampled(append(args, "--endpoints", s.endpoint)...)
+	var all []figure
+	for _, measure := range []func() ([]figure, error){
+		func() ([]figure, error) { return b.saving(s, dir) },
+		func() ([]figure, error) { return b.reading(file) },
+		func() ([]figure, error) { return b.restoring(dir, file) },
+	} {
+		figures, err := measure()
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, figures...)
 	}
-	took, err := alternate(b.runs,
-		command(filepath.Join(b.reference, "etcdctl"), "snapshot", "save", file),
-		command(b.kvd, "snapshot", "save", file, "--verify=hash", "--progress=none"),
-		command(b.kvd, "snapshot", "save", file, "--progress=none"))
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	note := fmt.Sprintf("median of %d runs in turn, a database of %d MiB from a member on the same machine", b.runs, info.Size()>>20)
-	stock, hash, full := medianOf(took[0], seconds), medianOf(took[1], seconds), medianOf(took[2], seconds)
-	const theirs, unverified, verified = "etcdctl snapshot save", "kvd snapshot save --verify=hash", "kvd snapshot save"
-	return []figure{
-		{"snapshot_save_etcdctl", stock, "s", theirs, note},
-		{"snapshot_save_hash", hash, "s", unverified, note},
-		{"snapshot_save_hash_to_etcdctl", hash / stock, "ratio", unverified + " / " + theirs, note},
-		{"snapshot_save", full, "s", verified, note},
-		{"snapshot_save_to_etcdctl", full / stock, "ratio", verified + " / " + theirs, note},
-	}, os.Remove(file)
+	return all, nil
 }
 
 // save takes the snapshot that is read, with neither program.
@@ -112,23 +79,14 @@ func (b bench) reading(file string) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	note := fmt.Sprintf("median of %d runs in turn, a snapshot of %d MiB in the page cache", b.runs, info.Size()>>20)
-	statusTime, stockTime, verifyTime := medianOf(took[0], seconds), medianOf(took[1], seconds), medianOf(took[2], seconds)
-	statusMemory, stockMemory := medianOf(took[0], memory), medianOf(took[1], memory)
-	const ours, theirs, verifies = "kvd snapshot status", "etcdutl snapshot status", "kvd snapshot verify"
-	peak := note + fmt.Sprintf("; the peak of RssAnon, looked at every %v", sampling)
-	return []figure{
-		{"snapshot_status", statusTime, "s", ours, note},
-		{"snapshot_status_etcdutl", stockTime, "s", theirs, note},
-		{"snapshot_status_to_etcdutl", statusTime / stockTime, "ratio", ours + " / " + theirs, note},
-		{"snapshot_status_memory", statusMemory, "MiB", ours, peak},
-		{"snapshot_status_memory_etcdutl", stockMemory, "MiB", theirs, peak},
-		{"snapshot_status_memory_to_etcdutl", statusMemory / stockMemory, "ratio", ours + " / " + theirs, peak},
-		{"snapshot_verify", verifyTime, "s", verifies, note},
-		{"snapshot_verify_to_etcdutl_status", verifyTime / stockTime, "ratio", verifies + " / " + theirs, note},
-	}, nil
+	note := b.note("the file in the page cache")
+	theirs := measuredCommand{"snapshot_status_etcdutl", "etcdutl snapshot status", took[1]}
+	figures := append(versus(measuredCommand{"snapshot_status", "kvd snapshot status", took[0]}, theirs, note),
+		versus(measuredCommand{"snapshot_verify", "kvd snapshot verify", took[2]}, theirs, note)...)
+	ours, stockPeak := medianOf(took[0], memory), medianOf(took[1], memory)
+	note += fmt.Sprintf("; the peak of RssAnon, looked at every %v", sampling)
+	return append(figures,
+		figure{"snapshot_status_memory", ours, "MiB", "kvd snapshot status", note},
+		figure{"snapshot_status_memory_etcdutl", stockPeak, "MiB", theirs.command, note},
+		figure{"snapshot_status_memory_ratio", ours / stockPeak, "ratio", "kvd snapshot status / " + theirs.command, note}), nil
 }
