@@ -125,13 +125,20 @@ func (d *daemon) first(ctx context.Context) error {
 func (d *daemon) Next(at time.Time) {
 	d.m.next.Set(stamp(at))
 	d.health.setNext(at)
+	if d.asked() {
+		return
+	}
 	d.o.Log.Info("next run", zap.String("op", d.o.Op), zap.Time("at", at))
 }
 
 // Skipped implements schedule.Observer.
 func (d *daemon) Skipped(why schedule.Reason, ticks int) {
 	d.m.skipped.WithLabelValues(string(why)).Add(float64(ticks))
-	d.o.Log.Warn("ticks without a run", zap.String("op", d.o.Op), zap.String("reason", string(why)), zap.Int("ticks", ticks))
+	level := zap.WarnLevel
+	if why == schedule.Outside { // what the window is for
+		level = zap.InfoLevel
+	}
+	d.o.Log.Log(level, "ticks without a run", zap.String("op", d.o.Op), zap.String("reason", string(why)), zap.Int("ticks", ticks))
 }
 
 // Alive implements schedule.Observer.

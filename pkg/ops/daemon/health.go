@@ -54,7 +54,7 @@ func (h *health) setNext(at time.Time) { h.set(func(s *healthBody) { s.NextRun =
 func (h *health) running(yes bool)     { h.set(func(s *healthBody) { s.Running = yes }) }
 
 func (h *health) skipped(reason string, err error) {
-	h.set(func(s *healthBody) { s.LastSkip = reason + ": " + err.Error() })
+	h.set(func(s *healthBody) { s.LastSkip = reason + ": " + oneLine(err) })
 }
 
 func (h *health) ran(r plan.Report, err error) {
@@ -62,7 +62,7 @@ func (h *health) ran(r plan.Report, err error) {
 	h.set(func(s *healthBody) {
 		s.LastRun, s.LastOutcome, s.LastError, s.LastSkip = &now, string(r.Outcome), "", ""
 		if err != nil {
-			s.LastError = err.Error()
+			s.LastError = oneLine(err)
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"strings"
+
 	"go.uber.org/zap"
 
 	"kvd/pkg/ops/fault"
@@ -42,9 +44,13 @@ func Sink(log *zap.Logger) progress.Sink {
 	})
 }
 
+// oneLine is an error's text where a line is an entry: joined errors, one for each
+// member, come with line breaks.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
 // failure shows an error: kind, cause, and what to do next.
 func failure(err error) []zap.Field {
-	out := []zap.Field{zap.Error(err), zap.String("kind", string(fault.KindOf(err)))}
+	out := []zap.Field{zap.String("error", oneLine(err)), zap.String("kind", string(fault.KindOf(err)))}
 	if c := fault.CauseOf(err); c != "" {
 		out = append(out, zap.String("cause", c))
 	}
@@ -65,6 +71,8 @@ func (d *daemon) logReport(log *zap.Logger, r plan.Report, err error) {
 		log.Info("run ended", fields...)
 	case fault.KindOf(err) == fault.Interrupted:
 		log.Warn("run interrupted", append(fields, failure(err)...)...)
+	case fault.CauseOf(err) == causeWindow:
+		log.Warn("run cut short; the next one does the rest", append(fields, failure(err)...)...)
 	default:
 		log.Error("run failed; the next tick tries again", append(fields, failure(err)...)...)
 	}

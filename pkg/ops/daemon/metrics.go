@@ -27,6 +27,7 @@ type instruments struct {
 	lastRun, lastGood prometheus.Gauge
 	lastTook          prometheus.Gauge
 	lastOutcome       *prometheus.GaugeVec
+	unwell            prometheus.Gauge       // ticks in a row
 	steps             *prometheus.CounterVec // by state
 	refusals          *prometheus.CounterVec // by guard
 	freed             *prometheus.CounterVec // by member
@@ -45,7 +46,7 @@ func outcomes() []string {
 
 func reasons() []string {
 	return []string{string(schedule.Running), string(schedule.Missed), string(schedule.Outside),
-		reasonOther, reasonBusy, reasonUnavailable, reasonRefused, reasonStopped, reasonFailed}
+		reasonOther, reasonBusy, reasonUnavailable, reasonRefused, reasonDenied, reasonStopped, reasonFailed}
 }
 
 func states() []string {
@@ -57,7 +58,7 @@ const otherGuard = "other"
 
 func guards() []string {
 	return []string{"voter_missing", cluster.CauseNoLeader, "lag", "quorum", cluster.CauseCorrupt, "defrag_inflight", "snapshot_inflight", "disk_space",
-		"recreated_key", "quota_unknown", "no_successor", lead.CauseLost, otherGuard}
+		"recreated_key", "quota_unknown", "no_successor", lead.CauseLost, causeWindow, otherGuard}
 }
 
 func newInstruments(o Options) *instruments {
@@ -87,6 +88,7 @@ func newInstruments(o Options) *instruments {
 		leader:      gauge("leader", "1 if this process holds the election, as far as it knows."),
 		lastRun:     gauge("last_run_timestamp_seconds", "When the last run that had a plan ended. 0: none yet."),
 		lastGood:    gauge("last_success_timestamp_seconds", "When the last run ended that did all that was needed, or found nothing to do. 0: none yet."),
+		unwell:      gauge("ticks_without_success", "Ticks in a row that brought no run that went well. 0: the last did, or another process is the one to run."),
 		lastTook:    gauge("last_run_duration_seconds", "How long the last run took."),
 		lastOutcome: gaugeVec("last_run_outcome", "1 for the outcome of the last run.", "outcome"),
 		runs:        counterVec("runs_total", "Runs that had a plan, by outcome.", "outcome", outcomes()),
@@ -155,6 +157,9 @@ func (m *instruments) observe(r plan.Report, err error) {
 	m.lastTook.Set(r.TookSeconds)
 	if r.Outcome == plan.OutcomeDone || r.Outcome == plan.OutcomeNothing {
 		m.lastGood.Set(now)
+		m.unwell.Set(0)
+	} else if r.Outcome != plan.OutcomeInterrupted {
+		m.unwell.Inc()
 	}
 	m.runs.WithLabelValues(string(r.Outcome)).Inc()
 	for _, v := range outcomes() {
@@ -174,6 +179,18 @@ func (m *instruments) observe(r plan.Report, err error) {
 	}
 	if guard, ok := refusedBy(err); ok {
 		m.refused(guard)
+	}
+}
+
+// idle counts a tick that came to no plan.
+func (m *instruments) idle(reason string) {
+	m.skipped.WithLabelValues(reason).Inc()
+	switch reason {
+	case reasonOther:
+		m.unwell.Set(0)
+	case reasonStopped:
+	default:
+		m.unwell.Inc()
 	}
 }
 

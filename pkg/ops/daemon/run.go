@@ -125,6 +125,7 @@ const (
 	reasonBusy        = lead.CauseBusy
 	reasonUnavailable = "unavailable"
 	reasonRefused     = "refused"
+	reasonDenied      = "denied"
 	reasonStopped     = "stopped"
 	reasonFailed      = "failed"
 )
@@ -143,10 +144,16 @@ func (d *daemon) notBegun(log *zap.Logger, err error) {
 	case kind == fault.Refused:
 		reason = reasonRefused
 		d.m.refused(cause)
+	case kind == fault.Denied:
+		reason = reasonDenied
 	}
-	d.m.skipped.WithLabelValues(reason).Inc()
+	d.m.idle(reason)
 	d.health.skipped(reason, err)
-	log.Warn("skipped", append(failure(err), zap.String("reason", reason))...)
+	level := zap.WarnLevel
+	if reason == reasonOther { // what standing by is
+		level = zap.InfoLevel
+	}
+	log.Log(level, "skipped", append(failure(err), zap.String("reason", reason))...)
 }
 
 // carryOut runs the plan with two more guards before each step: the turn is
@@ -192,13 +199,18 @@ func (d *daemon) guard(s *plan.Step, tick schedule.Tick, r ready) {
 	}
 }
 
+// causeWindow is the cause of a refusal: the window has ended, and work is left.
+const causeWindow = "window_ended"
+
 // may is asked before each step.
 func (d *daemon) may(ctx context.Context, tick schedule.Tick, turn *lead.Turn) error {
 	if d.asked() { // while a guard waited
 		return plan.Skip("not begun: a stop was asked for")
 	}
 	if now := d.o.Clock.Now(); !tick.Until.IsZero() && !now.Before(tick.Until) {
-		return plan.Skip(fmt.Sprintf("the window ended at %s: no further step is begun", tick.Until.Format("15:04 MST")))
+		return &fault.Error{Kind: fault.Refused, Cause: causeWindow,
+			Msg:  fmt.Sprintf("the window ended at %s: no further step is begun", tick.Until.Format("15:04 MST")),
+			Hint: "the next run does the rest; if that repeats, make the window longer, or let --if choose fewer members"}
 	}
 	return turn.Check(ctx)
 }

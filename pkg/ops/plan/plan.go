@@ -191,8 +191,7 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 }
 
 func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
-	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: "started"})
-	err := s.guarded(ctx, res)
+	err := s.guarded(ctx, op, res, sink)
 	var sk skip
 	switch {
 	case err == nil:
@@ -209,12 +208,15 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 	return err
 }
 
-func (s *Step) guarded(ctx context.Context, res *StepResult) error {
+// guarded says that the step has started once its guard has let it: a guard may
+// refuse, and may wait for minutes before.
+func (s *Step) guarded(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
 	if s.Guard != nil {
 		if err := s.Guard(ctx); err != nil {
 			return err
 		}
 	}
+	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: "started"})
 	// Waiting for a guard is not part of what the step took.
 	began := time.Now()
 	defer func() { res.TookSeconds = time.Since(began).Seconds() }()
