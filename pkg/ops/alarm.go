@@ -29,6 +29,9 @@ const disarmSeen = 10 * time.Second
 // PlanDisarm plans to disarm exactly the alarms that are raised and were asked
 // for, one by one.
 func PlanDisarm(client *cluster.Client, view cluster.View, o DisarmOptions) (*plan.Plan, error) {
+	if err := view.VotersErr("alarm disarm"); err != nil {
+		return nil, err
+	}
 	alarms, err := selectAlarms(view, o)
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func disarmStep(client *cluster.Client, a cluster.Alarm, guard func(context.Cont
 // disarmGuard refuses a disarm that would not hold.
 func disarmGuard(client *cluster.Client, recorded cluster.View, a cluster.Alarm, o DisarmOptions) func(context.Context) error {
 	return func(ctx context.Context) error {
-		view, err := client.View(ctx)
+		view, err := client.VotersView(ctx)
 		if err != nil {
 			return err
 		}
@@ -159,6 +162,9 @@ func whatHelps(s *cluster.Status) string {
 
 // canCommit refuses what needs a proposal where none can be committed.
 func canCommit(view cluster.View, op string) error {
+	if err := view.VotersErr(op); err != nil {
+		return err
+	}
 	lost := QuorumLost(view)
 	if lost == "" && view.Leader != 0 {
 		return nil
@@ -174,7 +180,7 @@ func waitDisarmed(ctx context.Context, client *cluster.Client, a cluster.Alarm) 
 	ctx, cancel := context.WithTimeout(ctx, disarmSeen)
 	defer cancel()
 	for {
-		view, err := client.View(ctx)
+		view, err := client.VotersView(ctx)
 		if err == nil && !raised(view, a) {
 			return nil
 		}

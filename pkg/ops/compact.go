@@ -192,7 +192,7 @@ func (c *compaction) avoidRecreated(ctx context.Context, t target, f compactFact
 // compactTo compacts, waits until every member has let go of the space, and
 // measures what became free.
 func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResult) error {
-	before, err := c.client.View(ctx)
+	before, err := c.client.VotersView(ctx)
 	if err != nil {
 		return err
 	}

@@ -98,6 +98,9 @@ func (d *defragmentation) plan(ctx context.Context, view cluster.View) (*plan.Pl
 	if d.hooks, err = parseHooks(o); err != nil {
 		return nil, err
 	}
+	if err := view.VotersErr("defrag"); err != nil {
+		return nil, err
+	}
 	selected, err := selectMembers(view, o.Members)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,9 @@ type liveCluster struct {
 	urls   metrics.Overrides
 }
 
-func (l *liveCluster) View(ctx context.Context) (cluster.View, error) { return l.client.View(ctx) }
+func (l *liveCluster) View(ctx context.Context) (cluster.View, error) {
+	return l.client.VotersView(ctx)
+}
 
 func (l *liveCluster) Status(ctx context.Context, id uint64) (cluster.Status, error) {
 	m, err := l.client.Member(id)

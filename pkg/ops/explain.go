@@ -122,7 +122,7 @@ type WriteFacts struct {
 	Write   WriteRequest
 	Who     WriteUser
 	Members []WriteMember
-	Voters  int
+	Voters  int // 0: not known
 	Alive   int // voters that answer, or at least refuse
 	Alarms  []cluster.Alarm
 	// AlarmsKnown is false where no member told its status, which is where alarms

@@ -101,11 +101,10 @@ func (c *writeCollector) look(ctx context.Context) error {
 	for _, m := range c.view.Members {
 		c.f.Members = append(c.f.Members, c.memberOf(m))
 	}
-	c.f.Voters, c.f.Alarms, c.f.AlarmsKnown = len(c.view.Voters()), c.view.Alarms, len(c.view.Answered()) > 0
-	for _, m := range c.view.Voters() {
-		if m.Alive() {
-			c.f.Alive++
-		}
+	c.f.Alarms, c.f.AlarmsKnown = c.view.Alarms, len(c.view.Answered()) > 0
+	if c.view.VotersErr("") == nil {
+		b := balanceOf(c.view)
+		c.f.Voters, c.f.Alive = b.voters, b.alive
 	}
 	if err := checkOverrides(urls, c.view); err != nil && len(c.view.Members) > 0 {
 		return err

@@ -30,6 +30,7 @@ func Unwell(v cluster.View) string {
 	if v.Leader == 0 {
 		why = append(why, "no leader")
 	}
+	// Where it is not known who votes, that is for the caller to say.
 	if n := QuorumLost(v); n != "" {
 		why = append(why, n)
 	}
@@ -44,9 +45,13 @@ func Unwell(v cluster.View) string {
 	return strings.Join(why, "; ")
 }
 
-// QuorumLost says so where fewer voters answer than a quorum takes, or nothing. A
-// leader may still be named then: members notice one election timeout later.
+// QuorumLost says so where fewer voters answer than a quorum takes, or nothing: also
+// where it is not known who votes, see cluster.View.VotersErr. A leader may still be
+// named then: members notice one election timeout later.
 func QuorumLost(v cluster.View) string {
+	if v.VotersErr("") != nil {
+		return ""
+	}
 	alive := 0
 	for _, m := range v.Voters() {
 		if m.Alive() {
@@ -84,7 +89,7 @@ func notYet(v cluster.View) string {
 func WaitHealthy(ctx context.Context, client *cluster.Client, timeout time.Duration, sink progress.Sink) (cluster.View, error) {
 	deadline := time.Now().Add(timeout)
 	for {
-		view, err := client.View(ctx)
+		view, err := client.VotersView(ctx)
 		missing := ""
 		if err != nil {
 			missing = err.Error()

@@ -148,6 +148,9 @@ func leaseMember(client *cluster.Client, view cluster.View) (*cluster.MemberClie
 	for _, m := range readOrder(view) {
 		return client.Member(m.ID)
 	}
+	if err := view.VotersErr("read leases"); err != nil {
+		return nil, err
+	}
 	return nil, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "read leases",
 		Msg: "no voter answers, and a learner does not tell leases", Hint: "see `kvd status`"}
 }

@@ -34,7 +34,7 @@ type membership struct {
 
 // View, MoveLeader and Metrics make it a leaderCluster.
 
-func (c *membership) View(ctx context.Context) (cluster.View, error) { return c.client.View(ctx) }
+func (c *membership) View(ctx context.Context) (cluster.View, error) { return c.client.VotersView(ctx) }
 
 func (c *membership) MoveLeader(ctx context.Context, from, to uint64) error {
 	m, err := c.client.Member(from)
@@ -70,7 +70,7 @@ func (c *membership) usage(cause, msg, hint string) error {
 // askable returns a client of the member that a change is asked of: the leader, or
 // where that is the one to go another voter that answers.
 func (c *membership) askable(ctx context.Context, not uint64) (*cluster.MemberClient, error) {
-	view, err := c.client.View(ctx)
+	view, err := c.View(ctx)
 	if err != nil {
 		return nil, err
 	}

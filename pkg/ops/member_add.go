@@ -34,6 +34,9 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 	if o.Name == "" {
 		return nil, c.usage("arguments", "the new member needs a name", "")
 	}
+	if err := view.VotersErr(c.op); err != nil {
+		return nil, err
+	}
 	n := &newcomer{c: c, o: o.JoinOptions, name: o.Name, peerURLs: o.PeerURLs, voter: o.Voter}
 	if err := n.prepare(view); err != nil {
 		return nil, err
@@ -51,7 +54,7 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 	}
 	p := &plan.Plan{Op: c.op, Notes: n.addNotes(view, there), Detail: n.start}
 	guard := func(ctx context.Context) error {
-		now, err := client.View(ctx)
+		now, err := c.View(ctx)
 		if err != nil {
 			return err
 		}

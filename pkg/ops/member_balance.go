@@ -76,6 +76,9 @@ func (c *membership) keepsQuorum(subject, what string, after balance, hint strin
 // sound refuses where the cluster can't decide anything, or does not know who
 // leads it. except is left out of account: the member that is to go.
 func (c *membership) sound(view cluster.View, except uint64) error {
+	if err := view.VotersErr(c.op); err != nil {
+		return err
+	}
 	if lost := QuorumLost(view); lost != "" || view.Leader == 0 {
 		return c.noQuorum(view, lost)
 	}

@@ -15,11 +15,11 @@ import (
 type MemberList struct {
 	ClusterID         string          `json:"cluster_id"`
 	LeaderID          string          `json:"leader_id,omitempty"`
-	Voters            int             `json:"voters"`
-	VotersAlive       int             `json:"voters_alive"`
+	Voters            *int            `json:"voters"` // null, like what follows from it, where it is not known who votes
+	VotersAlive       *int            `json:"voters_alive"`
 	Learners          int             `json:"learners"`
-	Quorum            int             `json:"quorum"`
-	FailuresTolerated int             `json:"failures_tolerated"`
+	Quorum            *int            `json:"quorum"`
+	FailuresTolerated *int            `json:"failures_tolerated"`
 	Members           []ListedMember  `json:"members"`
 	Findings          []MemberFinding `json:"findings"`
 	Notes             []string        `json:"notes,omitempty"`
@@ -80,9 +80,12 @@ func ownLists(ctx context.Context, client *cluster.Client, view cluster.View) []
 }
 
 func listOf(view cluster.View, lists []ownList) MemberList {
-	b := balanceOf(view)
-	l := MemberList{ClusterID: cluster.FormatID(view.ID), Voters: b.voters, VotersAlive: b.alive, Learners: len(view.Learners()),
-		Quorum: b.quorum(), FailuresTolerated: b.tolerated(), Members: []ListedMember{}, Findings: memberFindings(view, lists), Notes: view.Notes}
+	l := MemberList{ClusterID: cluster.FormatID(view.ID), Learners: len(view.Learners()),
+		Members: []ListedMember{}, Findings: memberFindings(view, lists), Notes: view.Notes}
+	if view.VotersErr("") == nil {
+		b := balanceOf(view)
+		l.Voters, l.VotersAlive, l.Quorum, l.FailuresTolerated = &b.voters, &b.alive, new(b.quorum()), new(b.tolerated())
+	}
 	if view.Leader != 0 {
 		l.LeaderID = cluster.FormatID(view.Leader)
 	}
@@ -100,7 +103,7 @@ func listed(view cluster.View, m cluster.Member) ListedMember {
 	}
 	if s := m.Status; s != nil {
 		out.RaftIndex, out.AppliedIndex, out.Lag = &s.RaftIndex, &s.AppliedIndex, new(view.Lag(m))
-		if head := highestCommit(view); head > 0 {
+		if head := highestCommit(view); head > 0 && view.VotersErr("") == nil {
 			out.CaughtUp = new(min(1, float64(s.AppliedIndex)/float64(head)))
 		}
 	}
@@ -110,6 +113,9 @@ func listed(view cluster.View, m cluster.Member) ListedMember {
 // memberFindings are what is odd about the members, the worst first.
 func memberFindings(view cluster.View, lists []ownList) []MemberFinding {
 	out := []MemberFinding{}
+	if err := view.VotersErr(""); err != nil {
+		return append(out, MemberFinding{Cause: fault.CauseOf(err), Message: fault.Why(err), Hint: fault.HintOf(err)})
+	}
 	b := balanceOf(view)
 	if lost := QuorumLost(view); lost != "" {
 		if newest := newestData(view); newest != "" {

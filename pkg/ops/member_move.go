@@ -47,7 +47,7 @@ func PlanMoveLeader(client *cluster.Client, view cluster.View, o MoveLeaderOptio
 		return &plan.Plan{Op: c.op, Steps: []plan.Step{step}}, nil
 	}
 	step.Guard = func(ctx context.Context) (err error) {
-		if view, err = client.View(ctx); err != nil {
+		if view, err = c.View(ctx); err != nil {
 			return err
 		}
 		if err := c.sound(view, 0); err != nil {

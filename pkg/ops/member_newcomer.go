@@ -246,7 +246,7 @@ func (n *newcomer) startedBefore(ctx context.Context) (bool, error) {
 // newcomer's ID (etcd_network_active_peers). What answers at its peer URL may
 // still be whoever was there before.
 func (n *newcomer) connected(ctx context.Context) bool {
-	view, err := n.c.client.View(ctx)
+	view, err := n.c.View(ctx)
 	if err != nil {
 		return false
 	}
@@ -265,7 +265,7 @@ func (n *newcomer) connected(ctx context.Context) bool {
 // waitStarted waits until the newcomer has a name.
 func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 	for limit := n.limit(); ; {
-		view, err := n.c.client.View(ctx)
+		view, err := n.c.View(ctx)
 		note := ""
 		if err != nil {
 			note = fault.Why(err)

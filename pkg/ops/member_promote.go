@@ -30,6 +30,9 @@ func DefaultPromoteOptions() PromoteOptions {
 // where the quorum would be at risk, Unavailable without a quorum.
 func PlanMemberPromote(client *cluster.Client, view cluster.View, o PromoteOptions, sink progress.Sink) (*plan.Plan, error) {
 	c := &membership{client: client, sink: sink, op: "member promote"}
+	if err := view.VotersErr(c.op); err != nil {
+		return nil, err
+	}
 	m, err := findFor(c, view, o.Member)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func findFor(c *membership, view cluster.View, name string) (cluster.Member, err
 
 // promotable refuses a promotion after which too few voters would be alive.
 func (n *newcomer) promotable(ctx context.Context) error {
-	view, err := n.c.client.View(ctx)
+	view, err := n.c.View(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func (n *newcomer) caughtUpStep() plan.Step {
 		AfterEarlier: true,
 		Do: func(ctx context.Context, r *plan.StepResult) error {
 			for limit := n.limit(); ; {
-				view, err := n.c.client.View(ctx)
+				view, err := n.c.View(ctx)
 				if err != nil && ctx.Err() != nil {
 					return ctx.Err()
 				}

@@ -32,6 +32,9 @@ type removal struct {
 // member that is not there, Refused by a guard, Unavailable without a quorum.
 func PlanMemberRemove(client *cluster.Client, view cluster.View, o RemoveOptions, sink progress.Sink) (*plan.Plan, error) {
 	c := &membership{client: client, sink: sink, op: "member remove"}
+	if err := view.VotersErr(c.op); err != nil {
+		return nil, err
+	}
 	m, err := findFor(c, view, o.Member)
 	if err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func (r *removal) safe(view cluster.View) error {
 
 // guard looks anew, and skips what is done.
 func (r *removal) guard(ctx context.Context) (cluster.View, error) {
-	view, err := r.c.client.View(ctx)
+	view, err := r.c.View(ctx)
 	if err != nil {
 		return view, err
 	}

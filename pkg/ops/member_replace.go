@@ -51,6 +51,9 @@ type replacement struct {
 // wrong call, Refused by a guard, Unavailable without a quorum.
 func PlanMemberReplace(client *cluster.Client, view cluster.View, o ReplaceOptions, sink progress.Sink) (*plan.Plan, error) {
 	c := &membership{client: client, sink: sink, op: "member replace"}
+	if err := view.VotersErr(c.op); err != nil {
+		return nil, err
+	}
 	r := &replacement{c: c, o: o, journal: journalOf(o.StateDir, view.ID)}
 	if err := r.resolve(view); err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func PlanMemberReplace(client *cluster.Client, view cluster.View, o ReplaceOptio
 func (r *replacement) inSteps(m cluster.Member) []plan.Step {
 	n := r.n
 	add := n.addStep(func(ctx context.Context) error {
-		view, err := r.c.client.View(ctx)
+		view, err := r.c.View(ctx)
 		if err != nil {
 			return err
 		}
@@ -106,7 +109,7 @@ func (r *replacement) inSteps(m cluster.Member) []plan.Step {
 	if !r.record.OldLearner {
 		promote := n.promoteStep(m)
 		promote.Guard = func(ctx context.Context) error {
-			view, err := r.c.client.View(ctx)
+			view, err := r.c.View(ctx)
 			if err != nil {
 				return err
 			}

@@ -114,7 +114,7 @@ func TestMemberFindings(t *testing.T) {
 		return l
 	}
 	l := listOf(v, []ownList{own(0, 1, 2, 3), own(1, 1, 2, 3, 4)})
-	if l.Voters != 3 || l.VotersAlive != 2 || l.Learners != 1 || l.Quorum != 2 || l.FailuresTolerated != 0 {
+	if *l.Voters != 3 || *l.VotersAlive != 2 || l.Learners != 1 || *l.Quorum != 2 || *l.FailuresTolerated != 0 {
 		t.Errorf("%+v", l)
 	}
 	var causes []string

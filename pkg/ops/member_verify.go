@@ -17,7 +17,7 @@ const verifyLimit = 30 * time.Second
 // writes: through the given member, or through every voter that answers for 0.
 func (c *membership) verify(ctx context.Context, through uint64, missing func(cluster.View) string) (string, error) {
 	for limit := time.Now().Add(verifyLimit); ; {
-		view, err := c.client.View(ctx)
+		view, err := c.View(ctx)
 		lack := ""
 		if err != nil {
 			lack = fault.Why(err)

@@ -30,7 +30,7 @@ type QuotaReport struct {
 	ClusterID      string          `json:"cluster_id"`
 	Source         string          `json:"source,omitempty"`
 	EffectiveQuota *int64          `json:"effective_quota_bytes"` // the smallest; null where none is known or all are disabled
-	LimitedBy      string          `json:"limited_by,omitempty"`  // name of the member with it
+	LimitedBy      string          `json:"limited_by,omitempty"`  // name of the member with it, or its ID
 	Usage          *float64        `json:"usage_ratio"`           // of the fullest member
 	Fullest        string          `json:"fullest_member,omitempty"`
 	LargestPut     int64           `json:"largest_put_bytes"` // key and value
@@ -150,6 +150,9 @@ func lookAt(ctx context.Context, client *cluster.Client, view cluster.View, o ke
 		}
 	}
 	if last == nil {
+		last = view.VotersErr("quota")
+	}
+	if last == nil {
 		last = &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "quota", Msg: "no voter answers, so what is stored cannot be read"}
 	}
 	return nil, cluster.Member{}, last
@@ -192,10 +195,10 @@ func newQuotaReport(v cluster.View) QuotaReport {
 	for _, m := range v.Members {
 		r.Members = append(r.Members, quotaMember(v, m, room[m.ID]))
 		if u, ok := m.Status.UsageRatio(); ok && (r.Usage == nil || u > *r.Usage) {
-			r.Usage, r.Fullest = &u, m.Name
+			r.Usage, r.Fullest = &u, nameOrID(m)
 		}
 		if r.EffectiveQuota != nil && r.LimitedBy == "" && m.Status.EffectiveQuota() == *r.EffectiveQuota {
-			r.LimitedBy = m.Name
+			r.LimitedBy = nameOrID(m)
 		}
 	}
 	r.LargestPut, _, _ = LargestPut(v)

@@ -193,7 +193,7 @@ func (r *recovery) inUseAbove(view cluster.View, share float64) []cluster.Member
 
 // view takes a fresh picture with the quotas the user stated.
 func (r *recovery) view(ctx context.Context) (cluster.View, error) {
-	v, err := r.client.View(ctx)
+	v, err := r.client.VotersView(ctx)
 	return assumeLike(v, r.recorded), err
 }
 

@@ -25,7 +25,7 @@ func waitSettled(ctx context.Context, client *cluster.Client, sink progress.Sink
 	last := map[uint64]int64{}
 	refreshed := false
 	for same := 0; ; {
-		view, err := client.View(ctx)
+		view, err := client.VotersView(ctx)
 		if err != nil {
 			return view, err
 		}

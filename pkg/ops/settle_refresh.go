@@ -35,7 +35,7 @@ func trueSizes(ctx context.Context, client *cluster.Client, view cluster.View) (
 		return view, nil
 	}
 	refreshSizes(ctx, client, view)
-	fresh, err := client.View(ctx)
+	fresh, err := client.VotersView(ctx)
 	return assumeLike(fresh, view), err
 }
 

@@ -59,8 +59,8 @@ type alarmList struct {
 	ClusterID         string          `json:"cluster_id"`
 	LeaderID          string          `json:"leader_id,omitempty"`
 	VotersReachable   int             `json:"voters_reachable"`
-	Voters            int             `json:"voters"`
-	Quorum            int             `json:"quorum"`
+	Voters            *int            `json:"voters"` // null, like the quorum, where it is not known who votes
+	Quorum            *int            `json:"quorum"`
 	Alarms            []cluster.Alarm `json:"alarms"`
 	MembersNotHeardOf []string        `json:"members_not_heard_of,omitempty"`
 }
@@ -77,7 +77,10 @@ func runAlarmList(ctx context.Context, app *App, o alarmListOptions) error {
 }
 
 func alarmListOf(v cluster.View) alarmList {
-	l := alarmList{ClusterID: cluster.FormatID(v.ID), Voters: len(v.Voters()), Quorum: v.Quorum(), Alarms: []cluster.Alarm{}}
+	l := alarmList{ClusterID: cluster.FormatID(v.ID), Alarms: []cluster.Alarm{}}
+	if v.VotersErr("") == nil {
+		l.Voters, l.Quorum = new(len(v.Voters())), new(v.Quorum())
+	}
 	l.Alarms = append(l.Alarms, v.Alarms...)
 	if v.Leader != 0 {
 		l.LeaderID = cluster.FormatID(v.Leader)
@@ -99,9 +102,9 @@ func drawAlarms(w io.Writer, v cluster.View, l alarmList) error {
 	} else if err := alarmColumns().Write(w, l.Alarms); err != nil {
 		return err
 	}
-	if v.Leader == 0 || l.VotersReachable < l.Quorum {
+	if l.Quorum != nil && (v.Leader == 0 || l.VotersReachable < *l.Quorum) {
 		fmt.Fprintf(w, "%d of %d voters answer, quorum is %d: an alarm cannot be disarmed until more are back\n",
-			l.VotersReachable, l.Voters, l.Quorum)
+			l.VotersReachable, *l.Voters, *l.Quorum)
 	}
 	return nil
 }

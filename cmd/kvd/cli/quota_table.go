@@ -48,6 +48,10 @@ func quotaTable(r ops.QuotaReport, o quotaOptions) func(io.Writer) error {
 }
 
 func quotaLine(r ops.QuotaReport) string {
+	known := ""
+	if r.View().VotersErr("") != nil {
+		known = "of the members asked: "
+	}
 	quota := "no effective quota known"
 	if r.EffectiveQuota != nil {
 		quota = fmt.Sprintf("effective quota %s (%s)", sizeText(*r.EffectiveQuota), r.LimitedBy)
@@ -56,8 +60,8 @@ func quotaLine(r ops.QuotaReport) string {
 	if r.Usage != nil {
 		used = fmt.Sprintf(", fullest member %s at %.1f%%", r.Fullest, 100**r.Usage)
 	}
-	return render.Safe(fmt.Sprintf("cluster %s: %s%s; the largest put that passes now has %d bytes (key and value)",
-		r.ClusterID, quota, used, r.LargestPut))
+	return render.Safe(fmt.Sprintf("cluster %s: %s%s%s; the largest put that passes now has %d bytes (key and value)",
+		r.ClusterID, known, quota, used, r.LargestPut))
 }
 
 func quotaMemberColumns() render.Columns[ops.QuotaMember] {

@@ -77,10 +77,14 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view))
 }
 
-// unreadable is the error for members and endpoints that did not answer: the
-// picture is complete all the same, with the reason beside each of them.
+// unreadable is the error for members and endpoints that did not answer, and for
+// members that nobody has told of: what could be read is shown all the same.
 func unreadable(v cluster.View) error {
 	var why []string
+	unknown := v.VotersErr("")
+	if unknown != nil {
+		why = append(why, fault.Why(unknown))
+	}
 	if n := len(v.Silent()); n > 0 {
 		why = append(why, fmt.Sprintf("%d of %d members did not answer", n, len(v.Members)))
 	}
@@ -90,7 +94,11 @@ func unreadable(v cluster.View) error {
 	if len(why) == 0 {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Partial, Cause: "not_all_answered", Msg: strings.Join(why, "; ")}
+	cause := "not_all_answered"
+	if unknown != nil {
+		cause = cluster.CauseVotersUnknown
+	}
+	return &fault.Error{Kind: fault.Partial, Cause: cause, Msg: strings.Join(why, "; "), Hint: fault.HintOf(unknown)}
 }
 
 // judge is what --exit-code adds.

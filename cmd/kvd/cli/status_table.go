@@ -46,10 +46,15 @@ func clusterLine(v cluster.View) string {
 	leader := "no leader"
 	if m, ok := v.LeaderMember(); ok {
 		leader = "leader " + m.Label()
+	} else if v.Leader != 0 {
+		leader = "leader " + cluster.FormatID(v.Leader)
 	}
 	learners := ""
 	if n := len(v.Learners()); n > 0 {
 		learners = ", " + count(n, "learner")
+	}
+	if v.VotersErr("") != nil {
+		return render.Safe(fmt.Sprintf("cluster %s: the voters are not known (asked: %s), %s", cluster.FormatID(v.ID), count(len(v.Members), "member"), leader))
 	}
 	bears := fmt.Sprintf("quorum %d, %s tolerated", v.Quorum(), count(v.FailuresTolerated(), "more failure"))
 	if lost := ops.QuorumLost(v); lost != "" {

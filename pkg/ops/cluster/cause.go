@@ -29,6 +29,7 @@ const (
 	CauseStarting           = "starting"                 // the process is up, and not serving clients yet
 	CauseNoLeader           = "no_leader"                // the member knows no leader
 	CauseNoQuorum           = "no_quorum"                // fewer voters answer than it takes
+	CauseVotersUnknown      = "voters_unknown"           // nobody told the member list: only a learner was asked, or a user is wanted
 	CauseLeaderChanged      = "leader_changed"           // leadership moved while the request was under way
 	CauseNotLeader          = "not_leader"               // only the leader does this
 	CauseRequestTimedOut    = "request_timed_out"        // etcd's own verdict after 7 s

@@ -60,6 +60,7 @@ func (c *Client) View(ctx context.Context) (View, error) {
 		v.Unreached = unreached(given, nil)
 		return v, allFailed(given)
 	}
+	v.ListErr = listError(given)
 	var wg sync.WaitGroup
 	for i := range v.Members {
 		m := &v.Members[i]

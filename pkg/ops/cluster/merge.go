@@ -13,7 +13,7 @@ import (
 func mergeLists(answers []answer) (members []Member, notes []string) {
 	said := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return len(a.members) == 0 })
 	if len(said) == 0 {
-		return membersWithoutList(answers)
+		return membersWithoutList(answers), nil
 	}
 	slices.SortStableFunc(said, func(a, b answer) int { return cmp.Compare(b.status.AppliedIndex, a.status.AppliedIndex) })
 	base := said[0]
@@ -33,16 +33,31 @@ func mergeLists(answers []answer) (members []Member, notes []string) {
 }
 
 // membersWithoutList makes members of the endpoints that gave their status and
-// no list: learners, which don't serve it.
-func membersWithoutList(answers []answer) (members []Member, notes []string) {
+// no list.
+func membersWithoutList(answers []answer) (members []Member) {
 	for _, a := range answers {
 		if a.status == nil || slices.ContainsFunc(members, func(m Member) bool { return m.ID == a.header.member }) {
 			continue
 		}
 		members = append(members, Member{ID: a.header.member, Learner: a.status.Learner})
-		notes = append(notes, fmt.Sprintf("%s does not tell the member list, so the others are not in this view: %v", a.endpoint, a.err))
 	}
-	return members, notes
+	return members
+}
+
+// listError says why none of the endpoints that answered told its member list,
+// or nil. What a voter says is worth more: a learner never tells it.
+func listError(answers []answer) (why error) {
+	learner := true
+	for _, a := range answers {
+		switch {
+		case len(a.members) > 0:
+			return nil
+		case a.status == nil:
+		case why == nil, learner && !a.status.Learner:
+			why, learner = a.err, a.status.Learner
+		}
+	}
+	return why
 }
 
 func ids(members []Member) string {

@@ -100,6 +100,9 @@ func votersThatAnswered(v View) []string {
 }
 
 func errNoVoter(v View) error {
+	if err := v.VotersErr(""); err != nil {
+		return err
+	}
 	errs := []error{&fault.Error{Kind: fault.Unavailable, Cause: CauseNoEndpoint, Msg: "no voter of the cluster answers"}}
 	for _, m := range v.Voters() {
 		errs = append(errs, m.Err)

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -180,6 +182,49 @@ func TestQuorumArithmetic(t *testing.T) {
 		v := picture(c.states...)
 		if v.Quorum() != c.quorum || v.FailuresTolerated() != c.tolerated {
 			t.Errorf("%v: quorum %d tolerated %d, want %d and %d", c.states, v.Quorum(), v.FailuresTolerated(), c.quorum, c.tolerated)
+		}
+	}
+}
+
+// A view without the member list says nothing of the quorum, also once recorded.
+func TestVotersNotKnown(t *testing.T) {
+	learner := &fault.Error{Kind: fault.Unavailable, Cause: CauseLearner, Msg: "a learner"}
+	denied := &fault.Error{Kind: fault.Denied, Cause: CauseAuthRequired, Msg: "no user", Hint: "give --user"}
+	for _, c := range []struct {
+		v    View
+		kind fault.Kind
+		msg  string
+		hint string
+	}{
+		{v: picture("leader", "learner", "dead")},
+		{picture("learner"), fault.Unavailable, "only a learner was asked", "endpoint of a voter"},
+		{View{ListErr: learner, Members: picture("learner").Members, Unreached: []EndpointError{{Endpoint: "x", Err: denied}}}, fault.Unavailable, "only a learner answers", "endpoint of a voter"},
+		{View{ListErr: learner, Leader: 0xab, Members: picture("learner").Members}, fault.Unavailable, "follows the leader ab", "endpoint of a voter"},
+		{View{ListErr: denied, Members: picture("leader", "learner").Members}, fault.Denied, "no user", "give --user"},
+		{View{}, fault.Unavailable, "no member", ""},
+	} {
+		b, err := json.Marshal(c.v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again View
+		if err := json.Unmarshal(b, &again); err != nil {
+			t.Fatal(err)
+		}
+		if null := strings.Contains(string(b), `"voters":null`) && strings.Contains(string(b), `"quorum":null`) && strings.Contains(string(b), `"failures_tolerated":null`); null != (c.kind != "") {
+			t.Errorf("%s", b)
+		}
+		for _, v := range []View{c.v, again} {
+			err := v.VotersErr("")
+			if fault.KindOf(err) != c.kind {
+				t.Errorf("%+v: %v", v, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), c.msg) || !strings.Contains(fault.HintOf(err), c.hint)) {
+				t.Errorf("%v, hint %q: want %q, %q", err, fault.HintOf(err), c.msg, c.hint)
+			}
+			if _, ferr := v.FindMember("nobody"); err != nil && fault.CauseOf(ferr) != CauseVotersUnknown {
+				t.Errorf("%v", ferr)
+			}
 		}
 	}
 }

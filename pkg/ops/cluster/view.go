@@ -26,6 +26,11 @@ type View struct {
 	Source  string   // Config.Source of the bundle it was taken with
 	Notes   []string // what looks odd: members that disagree on the member list, …
 
+	// ListErr is why nobody told the member list, a *fault.Error with a cause.
+	// Members are then only those that were asked, and who else votes is not
+	// known: see VotersErr.
+	ListErr error
+
 	// Unreached are given endpoints that failed and can't be told to be one of
 	// the members. (A member that failed has its error with it.)
 	Unreached []EndpointError
@@ -189,7 +194,8 @@ func (v View) MemberByID(id uint64) (Member, bool) {
 
 // FindMember finds a member by what a person types: its name, its ID in
 // hexadecimal, or its endpoint. A name that several members share, or none has,
-// is a usage error that lists the members.
+// is a usage error that lists the members; one that is not known because the
+// members are not is a VotersErr.
 func (v View) FindMember(s string) (Member, error) {
 	named := v.filter(func(m Member) bool { return m.Name == s && s != "" })
 	if len(named) == 1 {
@@ -202,6 +208,9 @@ func (v View) FindMember(s string) (Member, error) {
 	}
 	if at := v.filter(func(m Member) bool { return m.Endpoint == s && s != "" }); len(named) == 0 && len(at) == 1 {
 		return at[0], nil
+	}
+	if err := v.VotersErr(""); err != nil && len(named) == 0 {
+		return Member{}, err // which is no member we know, and may be one
 	}
 	labels := make([]string, 0, len(v.Members))
 	for _, m := range v.Members {

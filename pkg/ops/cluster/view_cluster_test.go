@@ -231,8 +231,11 @@ func TestViewLearnerUnstartedForwarded(t *testing.T) {
 	// Only the learner given: its status, and a word on the rest.
 	cfg.Endpoints = []string{s.Endpoint(i)}
 	lv := view(t, connect(t, cfg))
-	if len(lv.Members) != 1 || len(lv.Notes) != 1 || lv.Members[0].Status == nil {
+	if len(lv.Members) != 1 || fault.CauseOf(lv.ListErr) != cluster.CauseLearner || lv.Members[0].Status == nil {
 		t.Errorf("learner only: %+v", lv)
+	}
+	if _, err := connect(t, cfg).VotersView(t.Context()); fault.CauseOf(err) != cluster.CauseVotersUnknown || fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("learner only: %v", err)
 	}
 
 	// A forwarded port is preferred over the advertised URL.

@@ -14,10 +14,11 @@ type viewJSON struct {
 	At                time.Time       `json:"at"`
 	ClusterID         hexID           `json:"cluster_id"`
 	LeaderID          *hexID          `json:"leader_id"`
-	Voters            int             `json:"voters"`
+	Voters            *int            `json:"voters"` // null, like what follows from it, where it is not known who votes
 	Learners          int             `json:"learners"`
-	Quorum            int             `json:"quorum"`
-	FailuresTolerated int             `json:"failures_tolerated"`
+	Quorum            *int            `json:"quorum"`
+	FailuresTolerated *int            `json:"failures_tolerated"`
+	ListErr           *errorJSON      `json:"member_list_error,omitempty"`
 	Members           []memberJSON    `json:"members"`
 	Alarms            []Alarm         `json:"alarms"`
 	Source            string          `json:"source,omitempty"`
@@ -95,8 +96,11 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the view, with what follows from it (role, quorum, usage).
 func (v View) MarshalJSON() ([]byte, error) {
 	j := viewJSON{
-		At: v.At, ClusterID: hexID(v.ID), Voters: len(v.Voters()), Learners: len(v.Learners()), Quorum: v.Quorum(),
-		FailuresTolerated: v.FailuresTolerated(), Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
+		At: v.At, ClusterID: hexID(v.ID), Learners: len(v.Learners()), ListErr: newErrorJSON(v.ListErr),
+		Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
+	}
+	if v.VotersErr("") == nil {
+		j.Voters, j.Quorum, j.FailuresTolerated = new(len(v.Voters())), new(v.Quorum()), new(v.FailuresTolerated())
 	}
 	if v.Leader != 0 {
 		j.LeaderID = new(hexID(v.Leader))
@@ -164,7 +168,7 @@ func (v *View) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes}
+	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes, ListErr: j.ListErr.err()}
 	if j.LeaderID != nil {
 		v.Leader = uint64(*j.LeaderID)
 	}
