@@ -137,7 +137,9 @@ func (c *compaction) step(rev int64, later bool) plan.Step {
 		Guard:        func(ctx context.Context) error { return c.guard(ctx, rev) },
 		Do: func(ctx context.Context, r *plan.StepResult) error {
 			if later {
-				if err := wait(ctx, c.opts.Pause); err != nil {
+				waiting, cancel := plan.Waiting(ctx)
+				defer cancel()
+				if err := wait(waiting, c.opts.Pause); err != nil {
 					return err
 				}
 			}

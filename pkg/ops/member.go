@@ -13,6 +13,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 )
 
@@ -90,6 +91,7 @@ func (c *membership) askable(ctx context.Context, not uint64) (*cluster.MemberCl
 // or while nobody knows whether it took effect. done tells from the list whether
 // it has; so a change is never made twice.
 func (c *membership) change(ctx context.Context, subject string, not uint64, try func(*cluster.MemberClient) error, done func([]cluster.Member) bool) error {
+	unsure := false
 	for limit := time.Now().Add(changeLimit); ; {
 		mc, err := c.askable(ctx, not)
 		if err == nil {
@@ -104,10 +106,22 @@ func (c *membership) change(ctx context.Context, subject string, not uint64, try
 			return c.onSubject(subject, err)
 		}
 		c.tell(subject, "waiting for etcd to take the change", fault.Why(err))
-		if err := wait(ctx, memberPoll); err != nil {
+		unsure = unsure || uncertain(err)
+		if err := pause(ctx, unsure); err != nil {
 			return err
 		}
 	}
+}
+
+// pause waits before a change is tried again. A stop ends that where etcd has said
+// no; where nobody is sure, whether it took effect has to be found out.
+func pause(ctx context.Context, unsure bool) error {
+	if unsure {
+		return wait(ctx, memberPoll)
+	}
+	waiting, cancel := plan.Waiting(ctx)
+	defer cancel()
+	return wait(waiting, memberPoll)
 }
 
 // passing reports that an error may be gone the next moment: an election, a peer

@@ -264,6 +264,8 @@ func (n *newcomer) connected(ctx context.Context) bool {
 
 // waitStarted waits until the newcomer has a name.
 func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
+	ctx, cancel := plan.Waiting(ctx)
+	defer cancel()
 	for limit := n.limit(); ; {
 		view, err := n.c.View(ctx)
 		note := ""

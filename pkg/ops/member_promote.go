@@ -84,6 +84,8 @@ func (n *newcomer) caughtUpStep() plan.Step {
 		StepResult:   plan.StepResult{Subject: n.label(), Action: "wait until it has caught up", Reason: fmt.Sprintf("at most %d entries to apply", n.o.MaxLag)},
 		AfterEarlier: true,
 		Do: func(ctx context.Context, r *plan.StepResult) error {
+			ctx, cancel := plan.Waiting(ctx)
+			defer cancel()
 			for limit := n.limit(); ; {
 				view, err := n.c.View(ctx)
 				if err != nil && ctx.Err() != nil {

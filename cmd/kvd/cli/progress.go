@@ -41,6 +41,16 @@ const redrawEvery = 100 * time.Millisecond
 
 // Progress returns the sink that shows a library's events to the user.
 func (a *App) Progress() progress.Sink {
+	sink := a.progressSink()
+	return progress.Func(func(e progress.Event) {
+		if going := e.State == "" || e.State == "started"; going && a.interrupts.stopping() {
+			e.Note = strings.TrimPrefix(e.Note+"; stops after this step", "; ")
+		}
+		sink.Event(e)
+	})
+}
+
+func (a *App) progressSink() progress.Sink {
 	mode := a.Global.Progress
 	if mode == progressAuto && !a.IO.ErrIsTerminal {
 		mode = progressPlain

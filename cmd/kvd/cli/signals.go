@@ -57,7 +57,7 @@ func (in *interrupts) received(s os.Signal) {
 	in.last, _ = s.(syscall.Signal)
 	switch {
 	case in.gentle && in.seen == 1:
-		fmt.Fprintln(in.errOut, "kvd: finishing the step in hand, then stopping (once more: leave at once)")
+		fmt.Fprintln(in.errOut, "kvd: stopping: a wait ends now, a step that changes something is finished first (once more: leave at once)")
 		close(in.stop)
 	case in.seen == 1 || (in.gentle && in.seen == 2):
 		in.cancel()
@@ -73,6 +73,14 @@ func (in *interrupts) goGentle() <-chan struct{} {
 	defer in.mu.Unlock()
 	in.gentle = true
 	return in.stop
+}
+
+// stopping reports that the first signal came and the step in hand is being
+// finished.
+func (in *interrupts) stopping() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.gentle && in.seen > 0
 }
 
 // signal returns the number of the last signal, 0 for none.

@@ -147,14 +147,16 @@ func Skip(reason string) error { return skip{reason} }
 // whose State is already Skipped is reported and not run.
 //
 // Ending ctx ends the step in hand. Closing stop (which may be nil) lets the
-// step in hand finish and leaves the rest undone. In both cases the report is
-// complete and the error is of kind Interrupted.
+// step in hand finish and leaves the rest undone; a guard, and what a step waits
+// for under Waiting, ends at once. In all cases the report is complete and the error
+// is of kind Interrupted.
 //
 // Otherwise the error is that of the failed step: of its own kind where no step
 // was done before it, of kind Partial where one was.
 func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink) (Report, error) {
 	r := p.Describe()
 	began := time.Now()
+	ctx = context.WithValue(ctx, stopKey{}, stop)
 	var err error
 	var passed []error // of steps that failed and did not stop the run
 	for i := range p.Steps {
@@ -198,6 +200,9 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 		res.State = Done
 	case errors.As(err, &sk):
 		res.State, res.Reason, err = Skipped, sk.reason, nil
+	case endedWaiting(ctx, err):
+		res.State, res.Reason = Interrupted, "ended while it waited, which changes nothing"
+		err = interrupted()
 	case ctx.Err() != nil:
 		res.State, res.Reason = Interrupted, fault.Why(err)
 		err = interrupted()
@@ -212,7 +217,10 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 // refuse, and may wait for minutes before.
 func (s *Step) guarded(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
 	if s.Guard != nil {
-		if err := s.Guard(ctx); err != nil {
+		waiting, cancel := Waiting(ctx)
+		err := s.Guard(waiting)
+		cancel()
+		if err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,37 @@ func TestStopLetsTheStepInHandFinish(t *testing.T) {
 	}
 }
 
+// What only waits, a guard among it, ends at a stop; what it was to precede is not begun.
+func TestStopEndsAWait(t *testing.T) {
+	for _, where := range []string{"guard", "do"} {
+		t.Run(where, func(t *testing.T) {
+			var ran []string
+			stop := make(chan struct{})
+			waits := script("waits", &ran)
+			forever := func(ctx context.Context) error {
+				close(stop)
+				waiting, cancel := plan.Waiting(ctx)
+				defer cancel()
+				<-waiting.Done()
+				return waiting.Err()
+			}
+			if where == "guard" {
+				waits.Guard = forever
+			} else {
+				waits.Do = func(ctx context.Context, _ *plan.StepResult) error { return forever(ctx) }
+			}
+			p := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran), waits, script("b", &ran)}}
+			r, err := p.Run(t.Context(), stop, progress.Discard)
+			if want := []plan.State{plan.Done, plan.Interrupted, plan.Skipped}; !slices.Equal(states(r), want) {
+				t.Errorf("states %v, want %v", states(r), want)
+			}
+			if r.Outcome != plan.OutcomeInterrupted || fault.KindOf(err) != fault.Interrupted || !slices.Equal(ran, []string{"a"}) {
+				t.Errorf("outcome %s, error %v, ran %v", r.Outcome, err, ran)
+			}
+		})
+	}
+}
+
 func TestCancelEndsTheStepInHand(t *testing.T) {
 	var ran []string
 	ctx, cancel := context.WithCancel(t.Context())
