@@ -45,6 +45,10 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 	if err := n.nameIsFree(view, m, there); err != nil {
 		return nil, err
 	}
+	if there && !m.Learner && m.Started() && !m.Alive() {
+		return nil, c.refused("voter_down", m.Label(), "is a voter that is down, and needs no adding",
+			"start it with its own data dir; if that is lost: kvd member replace "+nameOrID(m))
+	}
 	if there {
 		n.resumed = n.take([]cluster.Member{m})
 		n.voter = n.voter && !m.Learner // one that was added as a learner is promoted like any other
@@ -52,7 +56,7 @@ func PlanMemberAdd(client *cluster.Client, view cluster.View, o AddOptions, sink
 	if err := c.sound(view, 0); err != nil {
 		return nil, err
 	}
-	p := &plan.Plan{Op: c.op, Notes: n.addNotes(view, there), Detail: n.start}
+	p := &plan.Plan{Op: c.op, Notes: n.addNotes(view, m), Detail: n.start}
 	guard := func(ctx context.Context) error {
 		now, err := c.View(ctx)
 		if err != nil {
@@ -93,24 +97,24 @@ func (n *newcomer) nameIsFree(view cluster.View, found cluster.Member, there boo
 }
 
 // addNotes are what the reader must know before saying yes.
-func (n *newcomer) addNotes(view cluster.View, there bool) []string {
-	b := balanceOf(view)
+func (n *newcomer) addNotes(view cluster.View, m cluster.Member) []string {
+	b, there := balanceOf(view), m.ID != 0
 	var out []string
 	switch {
-	case there && n.voter:
+	case there && !m.Learner:
 	case n.voter:
 		out = afterwards(b, b.plus(false))
 		out = append(out, "a voter counts from the moment it is added; a learner does not: it costs nothing if it never starts")
 	default:
 		out = []string{fmt.Sprintf("now: %s; as a learner it changes nothing of that until it is promoted", b)}
-	}
-	if p := b.plus(true).parity(); p != "" && !there {
-		out = append(out, p)
+		if p := b.plus(true).parity(); p != "" && !there {
+			out = append(out, p)
+		}
 	}
 	if s := schemes(view, n.peerURLs); s != "" {
 		out = append(out, s)
 	}
-	return append(out, n.start.notes()...)
+	return append(out, n.notes(m)...)
 }
 
 // schemes says so where the new peer URLs are not of the kind that the others'

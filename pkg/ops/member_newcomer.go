@@ -53,11 +53,41 @@ func (n *newcomer) prepare(view cluster.View) (err error) {
 	if n.argv, err = argv(n.c.op, "--start", n.o.Start); err != nil {
 		return err
 	}
-	n.start = new(StartOf(view, n.name, n.peerURLs, n.o.ClientURLs, n.gone))
+	m, there := n.find(view.Members)
+	clientURLs := n.o.ClientURLs
+	if len(clientURLs) == 0 {
+		clientURLs = m.ClientURLs // which it has told, if it ever started
+	}
+	n.start = new(StartOf(view, n.name, n.peerURLs, clientURLs, n.gone))
+	if there && m.Started() {
+		n.start.again()
+	}
 	if n.id != 0 {
 		n.start.ID, n.resumed = cluster.FormatID(n.id), true
 	}
 	return nil
+}
+
+// notes tell a person how to start the newcomer, if that is still to be done. One
+// that has joined has acknowledged entries: with an empty data dir it would have
+// forgotten them, and etcd ends with a panic where a log goes backwards.
+func (n *newcomer) notes(m cluster.Member) []string {
+	switch {
+	case m.ID == 0 || !m.Started():
+		return n.start.notes()
+	case m.Alive():
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has joined before and does not answer: start it again, with its own data dir and not an empty one; if that is lost, "+
+		"remove it first (kvd member remove %s)", m.Label(), cluster.FormatID(m.ID))}
+}
+
+// standing says what the newcomer means for the quorum while it is not there.
+func standing(m cluster.Member) string {
+	if m.ID != 0 && !m.Learner {
+		return "it is a voter and counts for the quorum, running or not"
+	}
+	return "it is a learner and does not count for the quorum"
 }
 
 func (n *newcomer) label() string {
@@ -217,7 +247,7 @@ func (n *newcomer) startIt(ctx context.Context) error {
 		"KVD_START_ARGS=" + strings.Join(n.start.Args, " ")}, n.start.Env...)
 	if err := runHook(ctx, n.o.HookTimeout, "--start", n.argv, env); err != nil {
 		return &fault.Error{Kind: fault.Unavailable, Cause: "hook", Op: n.c.op, Subject: n.label(), Err: err,
-			Hint: "it is in the member list and does not count for the quorum; start it by hand, and run this again"}
+			Hint: standing(cluster.Member{ID: n.id, Learner: !n.voter}) + "; start it by hand, and run this again"}
 	}
 	return nil
 }

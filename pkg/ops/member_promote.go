@@ -104,7 +104,7 @@ func (n *newcomer) caughtUpStep() plan.Step {
 				}
 				if n.over(limit) {
 					return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseLearnerNotReady, Op: n.c.op, Subject: n.label(),
-						Msg: fmt.Sprintf("has not caught up within %s: %s", n.o.Timeout, note), Hint: "it is a learner and does not count for the quorum; see its log, and run this again"}
+						Msg: fmt.Sprintf("has not caught up within %s: %s", n.o.Timeout, note), Hint: standing(m) + "; see its log, and run this again"}
 				}
 				if err := wait(ctx, memberPoll); err != nil {
 					return err

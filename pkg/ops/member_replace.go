@@ -68,7 +68,7 @@ func PlanMemberReplace(client *cluster.Client, view cluster.View, o ReplaceOptio
 	if err := c.sound(view, r.old.ID); err != nil {
 		return nil, err
 	}
-	p := &plan.Plan{Op: c.op, Notes: r.notes(view), Detail: r.n.start}
+	p := &plan.Plan{Op: c.op, Notes: r.notes(view, m), Detail: r.n.start}
 	in, out := r.inSteps(m), r.outSteps(view)
 	if r.addFirst {
 		p.Steps = append(in, out...)
@@ -215,7 +215,7 @@ func (r *replacement) finishStep() plan.Step {
 }
 
 // notes are what the reader must know before saying yes.
-func (r *replacement) notes(view cluster.View) []string {
+func (r *replacement) notes(view cluster.View, m cluster.Member) []string {
 	var out []string
 	if r.oldThere {
 		out = append(out, r.orderNote(view))
@@ -230,11 +230,13 @@ func (r *replacement) notes(view cluster.View) []string {
 	if s := schemes(view, r.n.peerURLs); s != "" {
 		out = append(out, s)
 	}
-	out = append(out, "the new member gets its data from the leader: its data dir must be empty, and no snapshot is restored into it (a restore makes a cluster of its own)")
+	if !m.Started() {
+		out = append(out, "the new member gets its data from the leader: its data dir must be empty, and no snapshot is restored into it (a restore makes a cluster of its own)")
+	}
 	if !r.addFirst && sameURLs(r.old.PeerURLs, r.n.peerURLs) {
 		out = append(out, "same place: the old process ends by itself once it hears that it was removed; keep it from being started again, and move its data dir away")
 	}
-	return append(out, r.n.start.notes()...)
+	return append(out, r.n.notes(m)...)
 }
 
 // orderNote says what the order does to the quorum.

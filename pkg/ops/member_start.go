@@ -80,10 +80,21 @@ func (s *MemberStart) write(view cluster.View) {
 		set("quota-backend-bytes", fmt.Sprint(q))
 	}
 	words := make([]string, 0, len(s.Args)+1)
-	for _, a := range append(s.Args, "--data-dir=EMPTY_DIR") {
+	for _, a := range append(s.Args, "--data-dir="+emptyDir) {
 		words = append(words, shellWord(a))
 	}
 	s.Kvd, s.Etcd = "kvd serve "+strings.Join(words, " "), "etcd "+strings.Join(words, " ")
+}
+
+// In a whole line these stand for the data dir of a member that joins, and of one
+// that has joined before.
+const emptyDir, ownDir = "EMPTY_DIR", "ITS_OWN_DATA_DIR"
+
+// again makes it the start of a member that has joined before.
+func (s *MemberStart) again() {
+	for _, line := range []*string{&s.Kvd, &s.Etcd} {
+		*line = strings.TrimSuffix(*line, emptyDir) + ownDir
+	}
 }
 
 // goOnWith says how to bring in a member that was added and never started. Its
@@ -153,18 +164,40 @@ func guessClientURLs(view cluster.View, peerURLs []string) []string {
 		if err != nil {
 			continue
 		}
-		guess := best[0] + "://" + net.JoinHostPort(u.Hostname(), best[1])
-		if port, err := strconv.Atoi(u.Port()); err == nil && taken(view, guess) {
-			// Members on one machine: 2379 and 2380 are neighbours as a rule.
-			guess = best[0] + "://" + net.JoinHostPort(u.Hostname(), strconv.Itoa(port-1))
-		}
-		out = append(out, guess)
+		out = append(out, best[0]+"://"+freeAddress(view, p, u.Hostname(), best[1]))
 	}
 	return out
 }
 
-func taken(view cluster.View, clientURL string) bool {
-	return slices.ContainsFunc(view.Members, func(m cluster.Member) bool { return slices.Contains(m.ClientURLs, clientURL) })
+// freeAddress is the host with the port, or where a member has that already, as on
+// one machine, with a port beside the one of the new member's peer URL: 2379 and
+// 2380 are neighbours as a rule. It is never an address in anybody's URLs.
+func freeAddress(view cluster.View, peerURL, host, port string) string {
+	used := map[string]bool{address(peerURL): true}
+	for _, m := range view.Members {
+		for _, u := range slices.Concat(m.ClientURLs, m.PeerURLs) {
+			used[address(u)] = true
+		}
+	}
+	u, _ := url.Parse(peerURL)
+	peer, _ := strconv.Atoi(u.Port())
+	for try := 1; used[address("//"+net.JoinHostPort(host, port))] && try < peer; try++ {
+		port = strconv.Itoa(peer - try)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// address is where a URL leads to: loopback has several names.
+func address(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return rawURL
+	}
+	host := u.Hostname()
+	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
+		host = "loopback"
+	}
+	return net.JoinHostPort(host, u.Port())
 }
 
 // shellWord quotes a word for a shell where it needs it.

@@ -11,6 +11,70 @@ import (
 	"kvd/pkg/ops/progress"
 )
 
+// A guess of where a new member serves clients is never an address that somebody has.
+func TestGuessedClientURLs(t *testing.T) {
+	t.Parallel()
+	at := func(urls ...string) (v cluster.View) { // peer, client, peer, client, …
+		for i := 0; i < len(urls); i += 2 {
+			v.Members = append(v.Members, cluster.Member{ID: uint64(i + 1), PeerURLs: urls[i : i+1], ClientURLs: urls[i+1 : i+2]})
+		}
+		return v
+	}
+	for _, tc := range []struct {
+		view      cluster.View
+		peer, now string
+	}{
+		{at("https://10.0.0.1:2380", "https://10.0.0.1:2379"), "https://10.0.0.2:2380", "https://10.0.0.2:2379"},
+		{at("http://127.0.0.1:2380", "http://127.0.0.1:2379"), "http://127.0.0.1:12380", "http://127.0.0.1:12379"},
+		{at("http://127.0.0.1:2380", "http://127.0.0.1:2379"), "http://127.0.0.1:2381", "http://127.0.0.1:2378"},
+		{at("http://localhost:2380", "http://localhost:2379"), "http://127.0.0.1:2381", "http://127.0.0.1:2378"},
+		{at("http://127.0.0.1:3001", "http://127.0.0.1:2001", "http://127.0.0.1:3002", "http://127.0.0.1:2002"), "http://127.0.0.1:3003", "http://127.0.0.1:3000"},
+		{at("http://10.0.0.1:2379", "http://10.0.0.1:2378"), "http://10.0.0.1:2380", "http://10.0.0.1:2377"},
+	} {
+		if got := guessClientURLs(tc.view, []string{tc.peer}); len(got) != 1 || got[0] != tc.now {
+			t.Errorf("for %s: %v, want %s", tc.peer, got, tc.now)
+		}
+	}
+}
+
+// A member that has joined is not told to join with an empty data dir once more.
+func TestAddWhatHasJoined(t *testing.T) {
+	t.Parallel()
+	v := fakeView(1, fakeMember{name: "a"}, fakeMember{name: "b"}, fakeMember{name: "c", down: true})
+	for i := range v.Members {
+		v.Members[i].PeerURLs, v.Members[i].ClientURLs = []string{"https://10.0.0." + string(rune('1'+i)) + ":2380"}, []string{"https://10.0.0." + string(rune('1'+i)) + ":9"}
+	}
+	for _, tc := range []struct {
+		name          string
+		learner       bool
+		cause         string
+		says, nothing string // in the notes
+	}{
+		{name: "c", cause: "voter_down"},
+		{name: "c", learner: true, says: "with its own data dir", nothing: emptyDir},
+		{name: "b", nothing: "data dir"},
+	} {
+		o := DefaultAddOptions()
+		v.Members[2].Learner = tc.learner
+		m, _ := v.FindMember(tc.name)
+		o.Name, o.PeerURLs = m.Name, m.PeerURLs
+		p, err := PlanMemberAdd(nil, v, o, progress.Discard)
+		if fault.CauseOf(err) != tc.cause {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if err != nil {
+			continue
+		}
+		notes, start := strings.Join(p.Notes, "; "), p.Detail.(*MemberStart)
+		if !strings.Contains(notes, tc.says) || strings.Contains(notes, tc.nothing) {
+			t.Errorf("%+v: %s", tc, notes)
+		}
+		if strings.Contains(start.Kvd, emptyDir) || start.ClientURLs[0] != m.ClientURLs[0] || start.ClientURLsGuessed {
+			t.Errorf("%+v: %+v", tc, start)
+		}
+	}
+}
+
 // What each change does to the quorum, and whether it is refused.
 func TestQuorumOfChanges(t *testing.T) {
 	t.Parallel()
