@@ -69,7 +69,8 @@ transaction is never compacted to, since etcd would lose the fresh value.
 With --schedule it stays and compacts again and again (see kvd defrag --help for
 what that means). etcd keeps no time with its revisions: for --keep-duration the
 schedule samples which revision it was when, and compacts nothing until its
-samples reach back far enough.`,
+samples reach back far enough. With --state-dir it has them after a restart too;
+a file there that is damaged is moved aside (.bad), and a full disk ends nothing.`,
 		Cost: "Choosing: some 30 reads of one absent key, one walk over the keys (without values), and up to 5 s of measuring. " +
 			"Compacting: every member deletes old versions in batches of 1000.",
 		Example: `
@@ -79,7 +80,7 @@ samples reach back far enough.`,
   kvd compact --step 50000 --pause 2s # a long history, gently
   kvd compact --schedule '@every 5m' --keep-duration 10m --state-dir /var/lib/kvd
   kvd compact --schedule '@every 5m' --keep-revisions 10000 --metrics-listen :9389`,
-		Exits: []int{4, 5, 6, 8},
+		Exits: []int{4, 5, 6, 7, 8},
 	}.apply(cmd)
 }
 

@@ -31,14 +31,31 @@ func runCompactScheduled(ctx context.Context, app *App, o compactOptions) error 
 				return err
 			}
 			o.Known, d.Background = s.Before, s.Run
-			d.Gauges = []daemon.Gauge{{
-				Name: "known_history_seconds", Help: "For how long back it is known which revision the cluster was at (--keep-duration).",
-				Value: func() float64 { return s.Before(time.Now()).Spans.Seconds() },
-			}}
+			d.Gauges = sampleGauges(s)
 			if err := s.Sample(ctx); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
 			return nil // it comes with time
 		},
 	})
+}
+
+// sampleGauges are the metrics of what --keep-duration rests on.
+func sampleGauges(s *ops.RevisionSampler) []daemon.Gauge {
+	stamp := func(t time.Time) float64 {
+		if t.IsZero() {
+			return 0
+		}
+		return float64(t.UnixMilli()) / 1000
+	}
+	return []daemon.Gauge{{
+		Name: "known_history_seconds", Help: "For how long back it is known which revision the cluster was at (--keep-duration).",
+		Value: func() float64 { return s.Before(time.Now()).Spans.Seconds() },
+	}, {
+		Name: "last_sample_timestamp_seconds", Help: "When the revision was last sampled (--keep-duration). 0: not yet.",
+		Value: func() float64 { sampled, _ := s.Times(); return stamp(sampled) },
+	}, {
+		Name: "samples_saved_timestamp_seconds", Help: "When the samples were last written to --state-dir. 0: not yet, or there is none.",
+		Value: func() float64 { _, saved := s.Times(); return stamp(saved) },
+	}}
 }

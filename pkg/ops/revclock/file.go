@@ -14,7 +14,8 @@ import (
 	"kvd/pkg/ops/fault"
 )
 
-// format is what a file begins with. One of another format is not touched.
+// format is what a file begins with. One of another format is never written over:
+// see SetAside.
 const format = "kvd-revclock-1"
 
 // maxFile bounds what is read. A day by the minute is 60 KB.
@@ -53,7 +54,7 @@ func Load(dir string, cluster uint64, keep time.Duration, now time.Time, head in
 	var body fileBody
 	if err := json.Unmarshal(raw, &body); err != nil || body.Format != format {
 		return nil, 0, &fault.Error{Kind: fault.Damage, Cause: "state_file", Op: "read", Subject: path, Err: err,
-			Msg: "this is no file of samples that kvd wrote", Hint: "move it away: kvd begins anew, and keeps everything until it has sampled for long enough"}
+			Msg: "this is no file of samples that kvd wrote", Hint: "move it away. The schedule that samples does so by itself and begins anew: it then keeps everything until it has sampled for long enough"}
 	}
 	if body.Cluster != strconv.FormatUint(cluster, 16) {
 		return l, len(body.Samples), nil
@@ -99,9 +100,4 @@ func (l *Log) Save(dir string, now time.Time) error {
 		return failed("write", path, err)
 	}
 	return nil
-}
-
-func failed(op, path string, err error) error {
-	return &fault.Error{Kind: fault.Usage, Cause: "state_dir", Op: op, Subject: path, Err: err,
-		Hint: "give --state-dir a directory that this user may write"}
 }

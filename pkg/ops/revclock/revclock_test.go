@@ -170,3 +170,47 @@ func TestStateDirThatCantBeUsed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestTryDir: what can't be used is found out without leaving anything.
+func TestTryDir(t *testing.T) {
+	for _, stay := range []bool{true, false} {
+		root := t.TempDir()
+		file := filepath.Join(root, "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for dir, good := range map[string]bool{
+			root: true, filepath.Join(root, "a", "b", "c"): true,
+			file: false, filepath.Join(file, "below"): false, "/proc/none": false, "/proc/none/below": false,
+		} {
+			err := revclock.TryDir(dir, stay)
+			if (err == nil) != good || (err != nil && (fault.KindOf(err) != fault.Usage || revclock.Full(err))) {
+				t.Errorf("%s: %v", dir, err)
+			}
+		}
+		want := 1
+		if stay {
+			want = 2
+		}
+		if left, _ := os.ReadDir(root); len(left) != want {
+			t.Errorf("stay %v: left are %v", stay, left)
+		}
+	}
+}
+
+// TestSetAside never writes over what was moved before.
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 2 {
+		if err := os.WriteFile(revclock.Path(dir, 1), []byte{byte(i)}, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		aside, err := revclock.SetAside(dir, 1, noon)
+		if (err == nil) != (i == 0) {
+			t.Errorf("%d: %q, %v", i, aside, err)
+		}
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 2 {
+		t.Errorf("%v", names)
+	}
+}
