@@ -332,3 +332,35 @@ func everything(t testing.TB) (path string, revision int64) {
 	must(errors.Join(err, stream.Close()))
 	return write(t, "everything.db", content), deleted.Header.Revision
 }
+
+// A run for all members finishes what an earlier one began: what is in its place
+// stays, the rest is made. Members that were used since are not touched.
+func TestRestoreOfAllGoesOn(t *testing.T) {
+	file, dir := write(t, "s.db", realRegistry(t)), t.TempDir()
+	o := snapshot.RestoreOptions{File: file, Recipe: snapshot.Recipe{BumpRevision: 1000}}
+	for i := range 3 {
+		name := fmt.Sprint("m", i)
+		o.Recipe.Members = append(o.Recipe.Members, snapshot.RecipeMember{Name: name, PeerURLs: []string{fmt.Sprint("http://127.0.0.1:", 2380+i)}})
+		o.Here = append(o.Here, snapshot.RestoreTarget{Name: name, DataDir: filepath.Join(dir, name), WALDir: filepath.Join(dir, name+".wal")})
+	}
+	one := o
+	one.Here = o.Here[1:2]
+	if _, err := restoreAll(t, one); err != nil {
+		t.Fatal(err)
+	}
+	report, err := restoreAll(t, o)
+	if err != nil || report.Outcome != plan.OutcomeDone || len(report.Steps) != 4 || report.Steps[2].State != plan.Skipped {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	onlyIn(t, dir, "m0", "m1", "m2", "m0.wal", "m1.wal", "m2.wal")
+	for _, to := range o.Here {
+		sameContent(t, file, to.DataDir, true, false)
+	}
+	db := filepath.Join(dir, "m1", "member", "snap", "db")
+	if err := os.Chtimes(db, time.Time{}, time.Now()); err != nil { // as a server does that runs on it
+		t.Fatal(err)
+	}
+	if _, err := restoreAll(t, o); fault.CauseOf(err) != "target_exists" || !strings.Contains(err.Error(), "used since") {
+		t.Errorf("over one that was used: %v", err)
+	}
+}
