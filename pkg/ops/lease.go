@@ -233,7 +233,7 @@ func timeToLive(ctx context.Context, mc *cluster.MemberClient, id clientv3.Lease
 		return Lease{}, mc.Explain(ctx, "read lease "+cluster.FormatID(uint64(id)), err)
 	}
 	if resp.GrantedTTL == 0 {
-		return Lease{}, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseLeaseNotFound, Op: "lease show", Subject: cluster.FormatID(uint64(id)),
+		return Lease{}, &fault.Error{Kind: fault.Wanting, Cause: cluster.CauseLeaseNotFound, Op: "lease show", Subject: cluster.FormatID(uint64(id)),
 			Msg: "there is no such lease: it was never granted, was revoked, or expired", Hint: "see `kvd lease list`"}
 	}
 	out := Lease{ID: cluster.FormatID(uint64(id)), TTL: &resp.TTL, Granted: &resp.GrantedTTL, Expired: resp.TTL <= 0}

@@ -42,12 +42,13 @@ func newLeaseShowCmd(app *App, run func(context.Context, *App, leaseShowOptions)
 	return help{
 		Long: `
 Shows a lease with all of its keys. The ID is hexadecimal, as kvd and etcdctl
-print it; the decimal of etcd's JSON is understood where it can't be mistaken.`,
+print it; the decimal of etcd's JSON is understood where it can't be mistaken.
+Exits with 3 where there is no such lease: never granted, revoked, or expired.`,
 		Cost: "One Status per member and one request that the leader answers from memory, with all keys of the lease.",
 		Example: `
   kvd lease show 694d8257011f1b4d
   kvd lease show 694d8257011f1b4d -o json | jq -r '.keys[].key'`,
-		Exits: []int{4, 5, 8},
+		Exits: []int{3, 4, 8},
 	}.apply(cmd)
 }
 
