@@ -212,7 +212,7 @@ func (w *writeWalk) permission(s *WriteStep) {
 	case w.f.Write.Lease != 0 && w.f.LeaseKeys == nil:
 		s.unknown("a put on a lease takes the right to write all keys on it, and these are not known: %s", w.f.LeaseWhy)
 	case slices.ContainsFunc(w.f.LeaseKeys, func(k string) bool { return !who.Rights.mayWrite(k) }):
-		s.stops(rpctypes.ErrPermissionDenied.Error(), "%s may not write all of the %d keys that are on the lease already", who.Name, len(w.f.LeaseKeys))
+		s.stops(rpctypes.ErrPermissionDenied.Error(), "%s may not write what is on the lease already, %s", who.Name, counted(len(w.f.LeaseKeys), "key"))
 	default:
 		s.Numbers["roles"], s.Numbers["write_ranges"] = int64(len(who.Rights.Roles)), int64(len(who.Rights.Write))
 		s.passes("%s may write the key (roles: %s)", who.Name, orNone(who.Rights.Roles))

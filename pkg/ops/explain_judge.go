@@ -155,7 +155,7 @@ func (w *writeWalk) api() {
 	if w.f.Write.Key == "" {
 		s.stops(rpctypes.ErrEmptyKey.Error(), "the key is empty")
 	} else {
-		s.passes("there is a key, of %d bytes", len(w.f.Write.Key))
+		s.passes("there is a key, of %s", counted(len(w.f.Write.Key), "byte"))
 	}
 }
 

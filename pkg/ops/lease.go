@@ -162,7 +162,7 @@ func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all [
 	}
 	rate := max(1, o.Rate)
 	sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Note: fmt.Sprintf(
-		"%d requests to %s, one for each of %d of %d leases, at %d per second at most", len(all), l.Member, len(all), l.Total, rate)})
+		"%s to %s, one for each of %d of %s, at %d per second at most", counted(len(all), "request"), l.Member, len(all), counted(l.Total, "lease"), rate)})
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()
 	tally := map[string]*LeaseResource{}

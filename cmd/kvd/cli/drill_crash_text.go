@@ -88,8 +88,8 @@ func victimColumns() render.Columns[drill.CrashVictim] {
 		{Header: "killed", Value: func(v drill.CrashVictim) string { return v.Member }},
 		{Header: "role", Value: func(v drill.CrashVictim) string { return v.Role }},
 		num("entries committed", func(v drill.CrashVictim) any { return v.Proposals }),
-		num("log synced", func(v drill.CrashVictim) any { return v.Fsyncs }),
-		num("db committed", func(v drill.CrashVictim) any { return v.Commits }),
+		num("log syncs", func(v drill.CrashVictim) any { return v.Fsyncs }),
+		num("db commits", func(v drill.CrashVictim) any { return v.Commits }),
 	}
 }
 

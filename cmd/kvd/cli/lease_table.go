@@ -11,7 +11,7 @@ import (
 )
 
 func drawLeases(w io.Writer, l ops.LeaseList) error {
-	fmt.Fprintf(w, "%d leases, as %s has them\n", l.Total, render.Safe(l.Member))
+	fmt.Fprintf(w, "%s, as %s has %s\n", count(l.Total, "lease"), render.Safe(l.Member), itOrThem(l.Total))
 	if l.LeaderID == "" {
 		fmt.Fprintln(w, "no leader: nothing expires until there is one")
 	}
@@ -30,7 +30,7 @@ func drawLeases(w io.Writer, l ops.LeaseList) error {
 		return nil
 	}
 	if l.Share != nil {
-		fmt.Fprintf(w, "\nkeys on these leases: %d, %.1f%% of all %d keys\n", *l.KeysHeld, 100**l.Share, *l.KeysTotal)
+		fmt.Fprintf(w, "\nkeys on these leases: %d, %.1f%% of %s\n", *l.KeysHeld, 100**l.Share, ofAll(int(*l.KeysTotal), "key"))
 	}
 	if len(l.Resources) == 0 {
 		return nil
@@ -41,6 +41,21 @@ func drawLeases(w io.Writer, l ops.LeaseList) error {
 		{Header: "leases", Right: true, Value: func(r ops.LeaseResource) string { return strconv.Itoa(r.Leases) }},
 		{Header: "of these", Right: true, Value: func(r ops.LeaseResource) string { return fmt.Sprintf("%.1f%%", 100*r.Share) }},
 	}.Write(w, l.Resources)
+}
+
+func itOrThem(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
+}
+
+// ofAll writes what a share is of.
+func ofAll(n int, noun string) string {
+	if n == 1 {
+		return "the one " + noun
+	}
+	return "all " + count(n, noun)
 }
 
 // leaseColumns has only what was asked for.

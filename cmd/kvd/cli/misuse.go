@@ -66,5 +66,5 @@ func flagError(cmd *cobra.Command, err error) error {
 // commandName is a command's path without the name of the binary, which every
 // error line begins with anyway.
 func commandName(cmd *cobra.Command) string {
-	return strings.TrimPrefix(cmd.CommandPath(), "kvd ")
+	return strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "kvd"))
 }

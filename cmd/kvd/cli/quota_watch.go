@@ -57,7 +57,7 @@ func printSample(app *App, s ops.GrowthSample) error {
 	}
 	alarms := orDash(strings.Join(s.Alarms, ","))
 	if len(s.Silent) > 0 {
-		alarms += fmt.Sprintf(" (%d members do not answer)", len(s.Silent))
+		alarms += fmt.Sprintf(" (without an answer: %s)", count(len(s.Silent), "member"))
 	}
 	_, err := fmt.Fprintf(app.IO.Out, watchLine, s.At.Format(time.DateTime), render.Safe(s.Member), sizeText(s.DBSize), sizeText(s.DBInUse),
 		ratioOrDash(s.Usage), rateText(s.SizeRate), rateText(s.InUseRate), numberText(s.RevisionRate), untilText(s.FullIn), alarms)

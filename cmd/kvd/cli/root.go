@@ -45,8 +45,10 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	app.Global.addFlags(root.PersistentFlags())
+	var version bool
+	root.Flags().BoolVar(&version, "version", false, "print what kvd version prints")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if cmd.Name() != "serve" && cmd.Name() != "version" { // neither has to do with kvd's config file
+		if cmd.Name() != "serve" && cmd.Name() != "version" && !version { // none has to do with kvd's config file
 			if err := app.applyDefaults(cmd); err != nil {
 				return err
 			}
@@ -73,6 +75,13 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	root.SetHelpCommandGroupID("other")
 	root.InitDefaultCompletionCmd() // now rather than when it runs, so that strict reaches it
 	strict(root)
+	withoutFlag := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if version && len(args) == 0 {
+			return runVersion(cmd.Context(), app)
+		}
+		return withoutFlag(cmd, args)
+	}
 	return root
 }
 

@@ -65,7 +65,7 @@ func snapshotRows(s *snapshot.Status) []snapshotRow {
 func snapshotInside(s *snapshot.Status) []snapshotRow {
 	leases := "none"
 	if s.Leases.Count > 0 {
-		leases = fmt.Sprintf("%d with %d keys, longest TTL %d s", s.Leases.Count, s.Leases.Keys, s.Leases.MaxTTLSeconds)
+		leases = fmt.Sprintf("%d with %s, longest TTL %d s", s.Leases.Count, count(int(s.Leases.Keys), "key"), s.Leases.MaxTTLSeconds)
 	}
 	alarms := make([]string, 0, len(s.Alarms))
 	for _, a := range s.Alarms {

@@ -169,7 +169,7 @@ func (q *QuorumClient) explainSilence(ctx context.Context, op string, e *fault.E
 		return errors.Join(found...)
 	case answering < need:
 		lost := fill(e.On(op, ""), fault.Unavailable, CauseNoQuorum,
-			fmt.Sprintf("the quorum is lost: %d voters answer, and it takes %d", answering, need),
+			fmt.Sprintf("the quorum is lost: it takes %d voters, and answers come from %d", need, answering),
 			"bring members back until a majority is up: "+strings.ReplaceAll(errors.Join(found...).Error(), "\n", "; "))
 		return lost
 	}
