@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,16 +47,6 @@ func (b bench) restoring(dir, file string) ([]figure, error) {
 		measuredCommand{"snapshot_restore_etcdutl", "etcdutl snapshot restore", took[1]}, note),
 		versus(measuredCommand{"snapshot_restore_three", "kvd snapshot restore --plan --all", took[2]},
 			measuredCommand{"snapshot_restore_three_etcdutl", "etcdutl snapshot restore, three times", took[3]}, note)...), nil
-}
-
-// note says how a figure came about, with how busy the machine was: a load far above
-// the number of its cores makes a ratio of times worth little.
-func (b bench) note(more string) string {
-	load := "unknown"
-	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(raw), " ")
-	}
-	return fmt.Sprintf("median of %d runs in turn, %d MiB; %s; load of the machine %s", b.runs, b.size>>20, more, load)
 }
 
 // inEmptyFolder runs commands that write below a new folder, one after the other,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // snapshots measures what kvd does with snapshots beside what etcd's own programs
@@ -89,4 +90,14 @@ func (b bench) reading(file string) ([]figure, error) {
 		figure{"snapshot_status_memory", ours, "MiB", "kvd snapshot status", note},
 		figure{"snapshot_status_memory_etcdutl", stockPeak, "MiB", theirs.command, note},
 		figure{"snapshot_status_memory_ratio", ours / stockPeak, "ratio", "kvd snapshot status / " + theirs.command, note}), nil
+}
+
+// note says how a figure came about, with how busy the machine was: a load far above
+// the number of its cores makes a ratio of times worth little.
+func (b bench) note(more string) string {
+	load := "unknown"
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(raw), " ")
+	}
+	return fmt.Sprintf("median of %d runs in turn, %d MiB; %s; load of the machine %s", b.runs, b.size>>20, more, load)
 }

@@ -90,3 +90,15 @@ func TestMissingRevisions(t *testing.T) {
 		}
 	}
 }
+
+// A restore with a higher revision that marks nothing as compacted leaves
+// revisions out, and one empty record that says so.
+func TestBumpedRevisionsAreNotMissing(t *testing.T) {
+	good, said := fixture(t, "3.7-history")
+	b := changed(t, good, asEtcd(), func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte("key")).Put(dbfile.Revision{Main: said.Revision + 1000}.Bytes(), nil)
+	})
+	if v := verify(t, "s.db", b); v.Verdict != snapshot.Restorable || v.Content.RevisionBumps != 1 || v.Content.Revision != said.Revision+1000 {
+		t.Errorf("%s (%s) %s", v.Verdict, v.Class, v.Summary)
+	}
+}
