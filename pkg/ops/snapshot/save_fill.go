@@ -40,7 +40,7 @@ func (s *save) fill(ctx context.Context, stream *cluster.SnapshotStream, target 
 
 // fillStraight: into the target, which is checked while it goes to the disk.
 func (s *save) fillStraight(ctx context.Context, stream *cluster.SnapshotStream, f *os.File) (*Manifest, error) {
-	h, err := s.receiveInto(ctx, stream, f)
+	h, err := s.receiveInto(stream, f)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *save) fillUnchecked(ctx context.Context, stream *cluster.SnapshotStream
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.receiveInto(ctx, stream, z)
+	h, err := s.receiveInto(stream, z)
 	if err == nil {
 		err = z.Close()
 	}
@@ -79,7 +79,7 @@ func (s *save) fillUnchecked(ctx context.Context, stream *cluster.SnapshotStream
 // fillSpooled: into a file without a name, and on from there. Into a file it is
 // compressed while it is checked, into a pipe only what was found whole goes.
 func (s *save) fillSpooled(ctx context.Context, stream *cluster.SnapshotStream, raw *os.File, target *part) (*Manifest, error) {
-	h, err := s.receiveInto(ctx, stream, raw)
+	h, err := s.receiveInto(stream, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +119,14 @@ func (s *save) writer(target *part) io.Writer {
 }
 
 // receiveInto reads the member.
-func (s *save) receiveInto(ctx context.Context, stream *cluster.SnapshotStream, w io.Writer) (*hashing, error) {
+func (s *save) receiveInto(stream *cluster.SnapshotStream, w io.Writer) (*hashing, error) {
 	if f, ok := w.(*os.File); ok {
 		if err := reserve(f, stream.Size); err != nil {
 			return nil, err
 		}
 	}
 	began := time.Now()
-	h, err := receive(ctx, stream, s.member.Label(), w, s.sink)
+	h, err := receive(stream, s.member.Label(), w, s.sink)
 	s.out.ReceiveSeconds = time.Since(began).Seconds()
 	return h, err
 }

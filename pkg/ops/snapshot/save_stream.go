@@ -11,8 +11,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sync/errgroup"
-
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
@@ -20,93 +18,43 @@ import (
 )
 
 const (
-	pieceSize   = 1 << 20  // of what is hashed and written at once
-	piecesAhead = 8        // that were received and not yet written
-	reportEvery = 16 << 20 // bytes
+	pieceSize   = 128 << 10 // of what is copied at once: it fits into a core's own cache
+	reportEvery = 16 << 20  // bytes
 )
 
 // receive writes a stream to w, and hashes it on its way. It has the member send
 // as fast as it can, since it keeps its freed pages for as long. The error tells
 // where the hash that the member sent does not fit.
-func receive(ctx context.Context, stream *cluster.SnapshotStream, member string, w io.Writer, sink progress.Sink) (*hashing, error) {
+//
+// Each piece (32 KiB) is written and hashed while it is in the core's cache; to
+// gather larger ones, or to hand them to another thread, costs more than it saves.
+func receive(stream *cluster.SnapshotStream, member string, w io.Writer, sink progress.Sink) (*hashing, error) {
 	h := newHashing(stream.Size, stream.Size-sha256.Size)
-	full, empty := make(chan []byte, piecesAhead), make(chan []byte, piecesAhead)
-	for range piecesAhead {
-		empty <- make([]byte, 0, pieceSize)
-	}
 	tail := make([]byte, 0, sha256.Size)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer close(full)
-		return gather(ctx, stream, full, empty)
-	})
-	g.Go(func() error {
-		for b := range full {
-			if _, err := w.Write(b); err != nil {
-				stream.Close()
-				return err
-			}
-			at := h.at
-			h.add(b)
-			tail = append(tail, b[max(0, min(int64(len(b)), h.data-at)):]...)
-			if h.at/reportEvery != at/reportEvery || h.at == stream.Size {
-				sink.Event(progress.Event{Op: opSave, Subject: member, Phase: "receiving", Done: h.at, Total: stream.Size, Unit: "bytes"})
-			}
-			empty <- b[:0] // never blocks: it has room for all there are
+	for {
+		b, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(b); err != nil {
+			return nil, err
+		}
+		at := h.at
+		h.add(b)
+		tail = append(tail, b[max(0, min(int64(len(b)), h.data-at)):]...)
+		if h.at/reportEvery != at/reportEvery || h.at == stream.Size {
+			sink.Event(progress.Event{Op: opSave, Subject: member, Phase: "receiving", Done: h.at, Total: stream.Size, Unit: "bytes"})
+		}
 	}
-	if sent := hex.EncodeToString(tail); sent != h.out.pages {
+	if sent := hex.EncodeToString(tail); sent != h.out.pages || h.at != stream.Size {
 		return nil, &fault.Error{Kind: fault.Damage, Cause: string(ClassHashMismatch), Op: opSave, Subject: member,
 			Msg:  fmt.Sprintf("what arrived is not what was sent: its SHA-256 is %s, the member sent %s", h.out.pages, sent),
 			Hint: "run the command again; if it comes back, look at the network and the machine's memory"}
 	}
 	return h, nil
-}
-
-// gather makes larger pieces of the 32 KiB that a member sends at once.
-func gather(ctx context.Context, stream *cluster.SnapshotStream, full chan<- []byte, empty <-chan []byte) error {
-	var piece []byte
-	flush := func() error {
-		select {
-		case full <- piece:
-			piece = nil
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	for {
-		b, err := stream.Next()
-		if errors.Is(err, io.EOF) {
-			if piece == nil {
-				return nil
-			}
-			return flush()
-		}
-		if err != nil {
-			return err
-		}
-		for len(b) > 0 {
-			if piece == nil {
-				select {
-				case piece = <-empty:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-			n := min(len(b), cap(piece)-len(piece))
-			piece, b = append(piece, b[:n]...), b[n:]
-			if len(piece) == cap(piece) {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-	}
 }
 
 // stored counts and hashes what is written, as it is stored.
