@@ -120,6 +120,7 @@ func TestSaveOrderOfSystemCalls(t *testing.T) {
 // syscalls lists the calls in the order in which they ended, one line each.
 func syscalls(log []byte) []string {
 	var out []string
+	returned := regexp.MustCompile(`\)\s+= (-?\d+)`)
 	open := map[string]string{} // by thread: the beginning of a call that has not ended
 	for line := range bytes.Lines(log) {
 		thread, call, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
@@ -131,7 +132,7 @@ func syscalls(log []byte) []string {
 		if _, after, ok := strings.Cut(call, " resumed>"); ok {
 			call = open[thread] + after
 		}
-		if strings.Contains(call, ") = ") && !strings.Contains(call, ") = -1 ") {
+		if m := returned.FindStringSubmatch(call); m != nil && m[1] != "-1" {
 			out = append(out, call)
 		}
 	}
