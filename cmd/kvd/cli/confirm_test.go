@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
 )
 
 func testApp(in io.Reader, terminal bool, env map[string]string) (*App, *bytes.Buffer) {
@@ -88,5 +89,26 @@ func TestInterrupts(t *testing.T) {
 	}
 	if got := codeOf(&fault.Error{Kind: fault.Interrupted}, in.signal()); got != 143 {
 		t.Errorf("exit code %d, want 143", got)
+	}
+}
+
+// While the step in hand is being finished, its progress says that it stops then.
+func TestProgressOfAStop(t *testing.T) {
+	var said strings.Builder
+	_, in, done := watchSignals(t.Context(), &said)
+	defer done()
+	app := &App{IO: &IOStreams{Err: &said}, Global: globalFlags{Progress: progressPlain}, interrupts: in}
+	in.goGentle()
+	sink := app.Progress()
+	sink.Event(progress.Event{Op: "defrag", Subject: "m1", Phase: "defragmenting"})
+	in.received(syscall.SIGINT)
+	sink.Event(progress.Event{Op: "defrag", Subject: "m1", Phase: "following its metrics", Note: "half of it"})
+	sink.Event(progress.Event{Op: "defrag", Subject: "m1", Phase: "defragment", State: "done"})
+	want := "defrag: m1: defragmenting\n" +
+		"kvd: stopping: a wait ends now, a step that changes something is finished first (once more: leave at once)\n" +
+		"defrag: m1: following its metrics: half of it; stops after this step\n" +
+		"defrag: m1: defragment: done\n"
+	if said.String() != want {
+		t.Errorf("%s\nwant\n%s", said.String(), want)
 	}
 }
