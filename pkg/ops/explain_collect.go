@@ -102,7 +102,7 @@ func (c *writeCollector) look(ctx context.Context) error {
 		c.f.Members = append(c.f.Members, c.memberOf(m))
 	}
 	c.f.Alarms, c.f.AlarmsKnown = c.view.Alarms, len(c.view.Answered()) > 0
-	if c.view.VotersErr("") == nil {
+	if c.view.VotersKnown() {
 		b := balanceOf(c.view)
 		c.f.Voters, c.f.Alive = b.voters, b.alive
 	}

@@ -49,7 +49,7 @@ func Unwell(v cluster.View) string {
 // where it is not known who votes, see cluster.View.VotersErr. A leader may still be
 // named then: members notice one election timeout later.
 func QuorumLost(v cluster.View) string {
-	if v.VotersErr("") != nil {
+	if !v.VotersKnown() {
 		return ""
 	}
 	alive := 0

@@ -82,7 +82,7 @@ func ownLists(ctx context.Context, client *cluster.Client, view cluster.View) []
 func listOf(view cluster.View, lists []ownList) MemberList {
 	l := MemberList{ClusterID: cluster.FormatID(view.ID), Learners: len(view.Learners()),
 		Members: []ListedMember{}, Findings: memberFindings(view, lists), Notes: view.Notes}
-	if view.VotersErr("") == nil {
+	if view.VotersKnown() {
 		b := balanceOf(view)
 		l.Voters, l.VotersAlive, l.Quorum, l.FailuresTolerated = &b.voters, &b.alive, new(b.quorum()), new(b.tolerated())
 	}
@@ -103,7 +103,7 @@ func listed(view cluster.View, m cluster.Member) ListedMember {
 	}
 	if s := m.Status; s != nil {
 		out.RaftIndex, out.AppliedIndex, out.Lag = &s.RaftIndex, &s.AppliedIndex, new(view.Lag(m))
-		if head := highestCommit(view); head > 0 && view.VotersErr("") == nil {
+		if head := highestCommit(view); head > 0 && view.VotersKnown() {
 			out.CaughtUp = new(min(1, float64(s.AppliedIndex)/float64(head)))
 		}
 	}

@@ -78,7 +78,7 @@ func runAlarmList(ctx context.Context, app *App, o alarmListOptions) error {
 
 func alarmListOf(v cluster.View) alarmList {
 	l := alarmList{ClusterID: cluster.FormatID(v.ID), Alarms: []cluster.Alarm{}}
-	if v.VotersErr("") == nil {
+	if v.VotersKnown() {
 		l.Voters, l.Quorum = new(len(v.Voters())), new(v.Quorum())
 	}
 	l.Alarms = append(l.Alarms, v.Alarms...)

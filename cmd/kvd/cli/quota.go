@@ -121,7 +121,7 @@ func runQuota(ctx context.Context, app *App, o quotaOptions) error {
 		return err
 	}
 	view = o.quota.assume(view)
-	o.Content = o.Content && view.VotersErr("") == nil // else nobody can be read from, as unreadable says
+	o.Content = o.Content && view.VotersKnown() // else nobody can be read from, as unreadable says
 	report, lookErr := ops.Quota(ctx, client, view, o.QuotaOptions, app.Progress())
 	if lookErr != nil && ctx.Err() == nil && len(view.Answered()) > 0 && fault.KindOf(lookErr) == fault.Unavailable {
 		lookErr = &fault.Error{Kind: fault.Partial, Cause: "content_unreadable", Err: lookErr, Hint: fault.HintOf(lookErr)}

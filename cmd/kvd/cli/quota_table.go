@@ -49,7 +49,7 @@ func quotaTable(r ops.QuotaReport, o quotaOptions) func(io.Writer) error {
 
 func quotaLine(r ops.QuotaReport) string {
 	known := ""
-	if r.View().VotersErr("") != nil {
+	if !r.View().VotersKnown() {
 		known = "of the members asked: "
 	}
 	quota := "no effective quota known"

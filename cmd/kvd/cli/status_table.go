@@ -53,7 +53,7 @@ func clusterLine(v cluster.View) string {
 	if n := len(v.Learners()); n > 0 {
 		learners = ", " + count(n, "learner")
 	}
-	if v.VotersErr("") != nil {
+	if !v.VotersKnown() {
 		return render.Safe(fmt.Sprintf("cluster %s: the voters are not known (asked: %s), %s", cluster.FormatID(v.ID), count(len(v.Members), "member"), leader))
 	}
 	bears := fmt.Sprintf("quorum %d, %s tolerated", v.Quorum(), count(v.FailuresTolerated(), "more failure"))

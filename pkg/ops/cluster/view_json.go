@@ -99,7 +99,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 		At: v.At, ClusterID: hexID(v.ID), Learners: len(v.Learners()), ListErr: newErrorJSON(v.ListErr),
 		Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
 	}
-	if v.VotersErr("") == nil {
+	if v.VotersKnown() {
 		j.Voters, j.Quorum, j.FailuresTolerated = new(len(v.Voters())), new(v.Quorum()), new(v.FailuresTolerated())
 	}
 	if v.Leader != 0 {

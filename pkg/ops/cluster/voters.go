@@ -7,14 +7,17 @@ import (
 	"kvd/pkg/ops/fault"
 )
 
-// VotersErr is nil where it is known who votes. It isn't where nobody told the
-// member list: a learner doesn't (isRPCSupportedForLearner in server/v3/etcdserver/
-// api/v3rpc/util.go, the same since 3.4), and with authentication on no member does
-// without a user. Such a view says nothing of the quorum, neither that it is lost
-// nor that all is well. The error, a *fault.Error with Op op, is of kind Unavailable,
-// or Denied where it takes a user.
+// VotersKnown reports that the view says who votes. It doesn't where nobody told the
+// member list: a learner tells it to nobody (isRPCSupportedForLearner in server/v3/
+// etcdserver/api/v3rpc/util.go, the same since 3.4), and with authentication on no
+// member does without a user. Such a view says nothing of the quorum, neither that it
+// is lost nor that all is well.
+func (v View) VotersKnown() bool { return v.ListErr == nil && len(v.Voters()) > 0 }
+
+// VotersErr is nil where it is known who votes, and else says why not and whom to ask.
+// It is a *fault.Error with Op op, of kind Unavailable, or Denied where it takes a user.
 func (v View) VotersErr(op string) error {
-	if v.ListErr == nil && len(v.Voters()) > 0 {
+	if v.VotersKnown() {
 		return nil
 	}
 	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseVotersUnknown, Op: op, Hint: "give the endpoint of a voter with --endpoints"}

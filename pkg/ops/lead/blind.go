@@ -67,7 +67,7 @@ func (e *Elector) look(ctx context.Context) (counts, error) {
 	if kv != nil {
 		return nil, other(kv)
 	}
-	view, err := e.client.View(ctx)
+	view, err := e.client.VotersView(ctx)
 	if err != nil {
 		return nil, err
 	}
