@@ -8,13 +8,19 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
+
+// sameSignal is how soon after the first a second signal is no second request.
+// Nobody types that fast.
+const sameSignal = 100 * time.Millisecond
 
 // interrupts turns SIGINT and SIGTERM into the end of a command. By default the
 // first signal ends the context. A command that changes something goes gentle:
 // then the first signal only asks for a stop after the step in hand, and the
 // second ends the context. A third one kills the process, as it would have
-// without us.
+// without us. What comes within a moment of the first one is the same: timeout(1)
+// and some supervisors signal the process and then its group.
 type interrupts struct {
 	cancel context.CancelFunc
 	errOut io.Writer
@@ -22,6 +28,7 @@ type interrupts struct {
 	mu     sync.Mutex
 	gentle bool
 	seen   int
+	first  time.Time
 	last   syscall.Signal
 	stop   chan struct{}
 }
@@ -53,7 +60,12 @@ func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *i
 func (in *interrupts) received(s os.Signal) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.seen++
+	if in.seen == 1 && time.Since(in.first) < sameSignal {
+		return
+	}
+	if in.seen++; in.seen == 1 {
+		in.first = time.Now()
+	}
 	in.last, _ = s.(syscall.Signal)
 	switch {
 	case in.gentle && in.seen == 1:

@@ -78,7 +78,7 @@ func Serve(ctx context.Context, stop <-chan struct{}, o Options) error {
 		return err
 	}
 	d.elector = lead.Stand(o.Client, o.Lead)
-	defer d.elector.Close()
+	defer d.elector.Close(ctx) // whoever is not to wait ends ctx
 
 	var side sync.WaitGroup
 	sctx, cancel := context.WithCancel(ctx)

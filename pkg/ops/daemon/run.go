@@ -167,7 +167,7 @@ func (d *daemon) carryOut(ctx context.Context, tick schedule.Tick, r ready) (pla
 	}
 	r.turn.Begin(ctx)
 	defer func() {
-		ectx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		ectx, cancel := context.WithTimeout(ctx, 5*time.Second) // who leaves at once writes nothing any more
 		defer cancel()
 		r.turn.End(ectx)
 	}()

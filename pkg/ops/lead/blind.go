@@ -65,12 +65,22 @@ func (e *Elector) look(ctx context.Context) (counts, error) {
 		return nil, err
 	}
 	if kv != nil {
-		return nil, other(kv)
+		return nil, e.other(ctx, kv)
 	}
 	view, err := e.client.VotersView(ctx)
 	if err != nil {
 		return nil, err
 	}
+	out, at := e.inflight(ctx, view)
+	if at != "" {
+		return nil, busy(at)
+	}
+	return out, nil
+}
+
+// inflight asks every member's metrics what it has completed. If one is being
+// defragmented, or may be, it says which instead.
+func (e *Elector) inflight(ctx context.Context, view cluster.View) (_ counts, at string) {
 	http := e.client.HTTPClient()
 	defer http.CloseIdleConnections()
 	out := counts{}
@@ -78,16 +88,16 @@ func (e *Elector) look(ctx context.Context) (counts, error) {
 		s, err := metrics.Fetch(ctx, http, e.opts.Metrics.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
 		if err != nil {
 			if m.Status == nil {
-				return nil, busy(fmt.Sprintf("%s answers neither its status nor its metrics, so whether it is being defragmented is not known", m.Label()))
+				return nil, fmt.Sprintf("%s answers neither its status nor its metrics, so whether it is being defragmented is not known", m.Label())
 			}
 			continue // a member that is being defragmented does not answer its status
 		}
 		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
-			return nil, busy(m.Label() + " is being defragmented")
+			return nil, m.Label() + " is being defragmented"
 		}
 		out[m.ID] = completed(s)
 	}
-	return out, nil
+	return out, ""
 }
 
 func completed(s *metrics.Sample) uint64 {

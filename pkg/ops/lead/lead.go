@@ -63,10 +63,14 @@ type Holder struct {
 // String names the holder and since when it has been at it.
 func (h Holder) String() string {
 	if h.RunAt != nil {
-		return fmt.Sprintf("another run by %s (pid %d) since %s", h.Host, h.PID, h.RunAt.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("another run by %s since %s", h.who(), stamp(*h.RunAt))
 	}
-	return fmt.Sprintf("another run by %s (pid %d) since %s; it holds the election and is between two runs", h.Host, h.PID, h.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("another run by %s since %s; it holds the election and is between two runs", h.who(), stamp(h.Since))
 }
+
+func (h Holder) who() string { return fmt.Sprintf("%s (pid %d)", h.Host, h.PID) }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Elector stands for election until it is closed. It is safe for concurrent use.
 type Elector struct {
@@ -75,6 +79,8 @@ type Elector struct {
 	me     Holder
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	left []clientv3.LeaseID // leases that could not be given back; of the goroutine that stands
 
 	mu      sync.Mutex
 	term    *term
@@ -103,10 +109,12 @@ func (t *term) alive() bool {
 }
 
 // keep renews the lease until ctx ends or the lease has. A renewal counts from
-// when it was asked for.
+// when it was asked for. A lease that was not renewed in time may still be there,
+// since no time passes for it while a cluster is down: then the key has been
+// there all the while, nobody else can have been elected, and the term goes on.
 func (t *term) keep(ctx context.Context, quorum *cluster.QuorumClient, ttl time.Duration) {
 	defer close(t.ended)
-	for t.alive() {
+	for {
 		if wait(ctx, ttl/4) != nil {
 			return
 		}
@@ -117,7 +125,7 @@ func (t *term) keep(ctx context.Context, quorum *cluster.QuorumClient, ttl time.
 		switch {
 		case err == nil:
 			t.until.Store(int64(asked + lives))
-		case fault.CauseOf(err) == cluster.CauseLeaseNotFound:
+		case fault.CauseOf(err) == cluster.CauseLeaseNotFound, !t.alive() && fault.KindOf(err) != fault.Unavailable:
 			return
 		}
 	}
@@ -136,11 +144,15 @@ func Stand(client *cluster.Client, o Options) *Elector {
 	return e
 }
 
-// Close gives the election up, so that another takes it at once, and waits for a
-// few seconds at most.
-func (e *Elector) Close() {
+// Close gives the election up, so that another takes it at once. It waits for
+// that for a few seconds at most, and no longer than ctx; what could not be given
+// up ends with its lease.
+func (e *Elector) Close(ctx context.Context) {
 	e.cancel()
-	<-e.done
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+	}
 }
 
 // prefix is where the candidates' keys are.
@@ -191,6 +203,9 @@ func (e *Elector) serve(ctx context.Context, standing func()) error {
 	if err != nil {
 		return err
 	}
+	if err := e.giveBack(ctx, quorum); err != nil {
+		return err
+	}
 	t := &term{born: time.Now(), ended: make(chan struct{})}
 	if t.lease, err = quorum.LeaseGrant(ctx, int64(e.opts.TTL.Seconds())); err != nil {
 		return err
@@ -202,7 +217,8 @@ func (e *Elector) serve(ctx context.Context, standing func()) error {
 	defer func() {
 		rctx, cancel := context.WithTimeout(sctx, 2*time.Second)
 		defer cancel()
-		_ = quorum.LeaseRevoke(rctx, t.lease) // else it ends by itself after its TTL
+		e.left = append(e.left, t.lease)
+		_ = e.giveBack(rctx, quorum) // else it ends by itself after its TTL
 	}()
 	go t.keep(sctx, quorum, e.opts.TTL)
 	// The session is here to hang the election on. It keeps the lease alive as
@@ -215,6 +231,18 @@ func (e *Elector) serve(ctx context.Context, standing func()) error {
 	t.election = concurrency.NewElection(session, e.prefix())
 	t.key = fmt.Sprintf("%s/%x", e.prefix(), t.lease)
 	return e.campaign(ctx, quorum, t, standing)
+}
+
+// giveBack revokes the leases of earlier terms. One that is still there would
+// have this process wait in the queue behind itself.
+func (e *Elector) giveBack(ctx context.Context, quorum *cluster.QuorumClient) error {
+	for len(e.left) > 0 {
+		if err := quorum.LeaseRevoke(ctx, e.left[0]); err != nil && fault.CauseOf(err) != cluster.CauseLeaseNotFound {
+			return err
+		}
+		e.left = e.left[1:]
+	}
+	return nil
 }
 
 // campaign puts the candidate's key, and waits in the queue for as long as it

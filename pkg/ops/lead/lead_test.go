@@ -1,6 +1,7 @@
 package lead_test
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func options(op string, ttl time.Duration) lead.Options {
 func stand(t *testing.T, c *servertest.Cluster, o lead.Options) *lead.Elector {
 	t.Helper()
 	e := lead.Stand(connect(t, c), o)
-	t.Cleanup(e.Close)
+	t.Cleanup(func() { e.Close(context.WithoutCancel(t.Context())) })
 	return e
 }
 
@@ -142,6 +143,53 @@ func TestTheNextTakesOver(t *testing.T) {
 	if err := taken.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	second.Close()
+	second.Close(t.Context())
 	turn(t, first, "")
+}
+
+// TestAnOutageLongerThanTheTTL: no lease ends while a cluster is down, so the
+// holder is the holder still, and does not take its own key for another's.
+func TestAnOutageLongerThanTheTTL(t *testing.T) {
+	t.Parallel()
+	c := start(t, 1, 0)
+	o := options("defrag", 2*time.Second)
+	e := stand(t, c, o)
+	held, _ := turn(t, e, "")
+	standby := stand(t, c, o)
+	turn(t, standby, lead.CauseOther)
+	lease := func() int64 {
+		kvs, err := c.Client(t).Get(t.Context(), lead.Prefix+"defrag/", clientv3.WithFirstCreate()...)
+		if err != nil || len(kvs.Kvs) != 1 {
+			t.Fatal(kvs, err)
+		}
+		return kvs.Kvs[0].Lease
+	}
+	before := lease()
+	c.Kill(0)
+	for ctx := servertest.Context(t, 40*time.Second); fault.CauseOf(held.Check(ctx)) != lead.CauseLost; <-time.After(50 * time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatal("it goes on without a lease")
+		}
+	}
+	if _, err := e.Turn(t.Context()); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("while the cluster is down: %v", err)
+	}
+	if err := c.StartMember(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for ctx := servertest.Context(t, 40*time.Second); ; <-time.After(20 * time.Millisecond) {
+		_, err := e.Turn(ctx)
+		if err == nil {
+			break
+		}
+		if fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil {
+			t.Fatalf("after the outage: %v", err)
+		}
+	}
+	if after := lease(); after != before {
+		t.Errorf("held by lease %x, before the outage by %x", after, before)
+	}
+	turn(t, standby, lead.CauseOther)
+	e.Close(t.Context())
+	turn(t, standby, "")
 }

@@ -35,7 +35,7 @@ func TestUnderNoSpace(t *testing.T) {
 	}
 	late := stand(t, c, options("defrag", 10*time.Second))
 	_, err := turn(t, late, lead.CauseOther)
-	if fault.KindOf(err) != fault.Refused {
+	if fault.KindOf(err) != fault.Refused || !strings.Contains(err.Error(), "not written down under NOSPACE") {
 		t.Error(err)
 	}
 	// Two TTLs later the holder still has it: a lease lives on under NOSPACE.
@@ -48,7 +48,7 @@ func TestUnderNoSpace(t *testing.T) {
 		}
 		<-time.After(200 * time.Millisecond)
 	}
-	early.Close()
+	early.Close(t.Context())
 	got, _ := turn(t, late, "")
 	if !got.Blind() || got.Check(t.Context()) != nil {
 		t.Errorf("blind %v, check %v", got.Blind(), got.Check(t.Context()))

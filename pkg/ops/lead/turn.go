@@ -3,6 +3,7 @@ package lead
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -41,6 +42,8 @@ func (e *Elector) Turn(ctx context.Context) (*Turn, error) {
 	switch {
 	case t != nil && t.alive():
 		return e.elected(ctx, t)
+	case t != nil:
+		return nil, lost()
 	case fault.CauseOf(why) == cluster.CauseNoSpace:
 		return e.blind(ctx)
 	case why == nil:
@@ -59,7 +62,7 @@ func (e *Elector) elected(ctx context.Context, t *term) (*Turn, error) {
 	case kv == nil:
 		return nil, lost()
 	case string(kv.Key) != t.key:
-		return nil, other(kv)
+		return nil, e.other(ctx, kv)
 	}
 	return &Turn{e: e, term: t}, nil
 }
@@ -78,9 +81,18 @@ func first(ctx context.Context, client *cluster.Client, prefix string) (*mvccpb.
 	return r.Kvs[0], nil
 }
 
-func other(kv *mvccpb.KeyValue) error {
+// other says who holds the election. Under NOSPACE neither the begin nor the end
+// of its run can be written beside its name: then the members are asked.
+func (e *Elector) other(ctx context.Context, kv *mvccpb.KeyValue) error {
 	h := parseHolder(kv)
-	return &fault.Error{Kind: fault.Refused, Cause: CauseOther, Op: "run", Msg: h.String()}
+	msg := h.String()
+	if view, err := e.client.View(ctx); err == nil && view.HasAlarm(cluster.AlarmNoSpace) {
+		msg = fmt.Sprintf("another run by %s, which holds the election since %s; whether it is going now is not written down under NOSPACE", h.who(), stamp(h.Since))
+		if _, at := e.inflight(ctx, view); at != "" {
+			msg += ", but " + at
+		}
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: CauseOther, Op: "run", Msg: msg}
 }
 
 // parseHolder reads the value of a key; what is no value of kvd's is shown as an
