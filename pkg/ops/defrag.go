@@ -69,7 +69,7 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOverrides(urls, view); err != nil {
+	if err := checkOverrides("defrag", urls, view); err != nil {
 		return nil, err
 	}
 	if !late { // else sizes are looked at when each member's turn comes
@@ -198,13 +198,13 @@ func selectMembers(view cluster.View, names []string) ([]cluster.Member, error) 
 	return out, nil
 }
 
-func checkOverrides(urls metrics.Overrides, view cluster.View) error {
+func checkOverrides(op string, urls metrics.Overrides, view cluster.View) error {
 	var known []string
 	for _, m := range view.Members {
 		known = append(known, m.Name, cluster.FormatID(m.ID))
 	}
 	if bad := urls.Unknown(known); len(bad) > 0 {
-		return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "defrag",
+		return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: op,
 			Msg: "--metrics-url names no member: " + strings.Join(bad, ", ")}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -47,6 +48,8 @@ type WriteStep struct {
 	Error   string           `json:"error,omitempty"` // what the client is told where the write ends here
 	Numbers map[string]int64 `json:"numbers,omitempty"`
 	Source  string           `json:"source"` // file and function in etcd 3.7.3
+
+	hint string // what to do about it, where that depends on why the step stops the write
 }
 
 // WriteVerdict is what becomes of a write at one member.
@@ -98,6 +101,8 @@ type WriteReport struct {
 	Members       []WriteVerdict `json:"members"`
 	Notes         []string       `json:"notes"`
 	Sent          []SentRequest  `json:"sent"`
+
+	unreachable error // why the member shown does not answer
 }
 
 // MarshalJSON adds the key: "key", or "key_base64" if it is not UTF-8.
@@ -138,6 +143,7 @@ type WriteMember struct {
 	ID       uint64
 	Name     string
 	Endpoint string
+	Role     string // as the members that answer have it; empty: nobody told
 	Learner  bool
 	Leads    bool
 	Version  string
@@ -215,17 +221,26 @@ func (r WriteReport) Err() error {
 		if r.AtTheLatest {
 			msg = "the write would be refused at " + r.StopsAt + " at the latest; not known is " + r.Why
 		}
-		return &fault.Error{Kind: fault.Wanting, Cause: "write_refused_at_" + r.StopsAt, Op: "explain write", Subject: r.Member, Msg: msg, Hint: writeHint(r.StopsAt)}
+		return &fault.Error{Kind: fault.Wanting, Cause: "write_refused_at_" + r.StopsAt, Op: "explain write", Subject: r.Member, Msg: msg, Hint: r.hint()}
 	case WriteUnreachable:
-		return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "explain write", Subject: r.Member,
-			Msg: "nothing is known of the member that the write would go to", Hint: "see `kvd status`"}
+		e := &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "explain write", Subject: r.Member,
+			Msg: "nothing is known of the member that the write would go to", Hint: "see `kvd status`", Err: r.unreachable}
+		if r.unreachable != nil {
+			e.Cause, e.Hint = cmp.Or(fault.CauseOf(r.unreachable), e.Cause), cmp.Or(fault.HintOf(r.unreachable), e.Hint)
+		}
+		return e
 	}
 	return &fault.Error{Kind: fault.Inconclusive, Cause: "write_unknown", Op: "explain write", Subject: r.Member, Msg: "it can't be told what becomes of the write: " + r.Why}
 }
 
-// writeHint says what helps against the check that stops a write.
-func writeHint(check string) string {
-	switch check {
+// hint says what helps against the check that stops the write.
+func (r WriteReport) hint() string {
+	for _, s := range r.Steps {
+		if s.Check == r.StopsAt && s.hint != "" {
+			return s.hint
+		}
+	}
+	switch r.StopsAt {
 	case "send_limit", "receive_limit", "request_size":
 		return "store a smaller value; --max-request-bytes of every member, and the client's own limit, would have to be raised otherwise"
 	case "learner":
@@ -236,8 +251,6 @@ func writeHint(check string) string {
 		return "kvd quota says what fills it; kvd alarm recover --dry-run shows the way out"
 	case "apply_gap":
 		return "wait, write less, and look for what keeps the member from applying: a defragmentation, a slow disk, a huge request"
-	case "token", "permission":
-		return "log in anew, or grant the user a role that may write the key"
 	case "corrupt_alarm":
 		return "find out which member differs with kvd alarm list before anything else"
 	case "store":

@@ -47,9 +47,13 @@ func (w *writeWalk) token(s *WriteStep) {
 	case !*who.AuthOn:
 		s.passes("authentication is off: no token is looked at")
 	case w.m.Credential == credentialInvalid:
+		s.hint = "log in anew: a simple token is forgotten after --auth-token-ttl (5 min unless set) without use, and when a member restarts"
 		s.stops(rpctypes.ErrInvalidAuthToken.Error(), "%s does not know this token: it expired, or was made elsewhere", w.m.label())
 	case w.m.Credential == credentialFuture:
+		s.hint = "log in anew, to this cluster"
 		s.stops("context deadline exceeded", "the token was made at a later raft entry than %s has applied, so that it waits for that one until the client's own deadline: the token is of another cluster, or of this one before it was restored", w.m.label())
+	case w.m.Credential == credentialGood && who.From == "token" && who.Name != "":
+		s.passes("%s takes the token, which is taken to be that of %s", w.m.label(), who.Name)
 	case w.m.Credential == credentialGood:
 		s.passes("%s takes the %s of %s", w.m.label(), who.From, orNobody(who.Name))
 	case w.m.Credential == credentialOld:
@@ -196,15 +200,19 @@ func (w *writeWalk) permission(s *WriteStep) {
 	case !*who.AuthOn:
 		s.passes("authentication is off: everybody may write")
 	case w.m.Credential == credentialNone && who.From != "as-user":
+		s.hint = "let the client log in as a user, or, with --client-cert-auth, give it a certificate whose common name is a user's"
 		s.stops(rpctypes.ErrUserEmpty.Error(), "authentication is on, and the request names no user")
 	case w.m.Credential == credentialOld:
+		s.hint = "log in anew, as etcd's Go client does by itself"
 		s.stops(rpctypes.ErrAuthOldRevision.Error(), "the token was made before the last change of users and roles")
 	case who.Rights == nil:
 		s.unknown("%s", who.Why)
 	case !who.Rights.Exists:
+		s.hint = "check the name, or add the user: etcdctl user list shows those there are"
 		s.stops(rpctypes.ErrPermissionDenied.Error(), "there is no user %s", who.Name)
 	case !who.Rights.mayWrite(w.f.Write.Key):
 		s.Numbers["roles"], s.Numbers["write_ranges"] = int64(len(who.Rights.Roles)), int64(len(who.Rights.Write))
+		s.hint = "give the user a role that may write the key: etcdctl role grant-permission, etcdctl user grant-role"
 		s.stops(rpctypes.ErrPermissionDenied.Error(), "none of the %d ranges that %s may write (roles: %s) holds the key",
 			len(who.Rights.Write), who.Name, orNone(who.Rights.Roles))
 	case who.Rights.Root:
@@ -212,6 +220,7 @@ func (w *writeWalk) permission(s *WriteStep) {
 	case w.f.Write.Lease != 0 && w.f.LeaseKeys == nil:
 		s.unknown("a put on a lease takes the right to write all keys on it, and these are not known: %s", w.f.LeaseWhy)
 	case slices.ContainsFunc(w.f.LeaseKeys, func(k string) bool { return !who.Rights.mayWrite(k) }):
+		s.hint = "use a lease of the user's own, or give it a role that may write all keys that are on this one"
 		s.stops(rpctypes.ErrPermissionDenied.Error(), "%s may not write what is on the lease already, %s", who.Name, counted(len(w.f.LeaseKeys), "key"))
 	default:
 		s.Numbers["roles"], s.Numbers["write_ranges"] = int64(len(who.Rights.Roles)), int64(len(who.Rights.Write))

@@ -2,13 +2,17 @@ package ops
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -20,7 +24,7 @@ type WriteOptions struct {
 	WriteRequest
 	Member      string   // name, ID or endpoint; empty: every voter is judged
 	AsUser      string   // explain for this user; empty: for whoever the client is
-	Token       string   // explain for whoever has this token
+	Token       string   // explain for whoever has this token, which AsUser names
 	Quota       int64    // bytes, for members that do not tell theirs; 0: not known
 	MetricsURLs []string // NAME=URL, for members that serve /metrics elsewhere than their client URL
 }
@@ -53,9 +57,9 @@ func ExplainWrite(ctx context.Context, client *cluster.Client, o WriteOptions) (
 		return r, err
 	}
 	if o.Lease != 0 {
-		c.lease(ctx)
+		c.lease(c.asKvd(ctx))
 	}
-	c.rights(ctx)
+	c.rights(c.asKvd(ctx))
 	c.conclude(&r)
 	return r, nil
 }
@@ -77,6 +81,49 @@ func (c *writeCollector) count(what string, n int, raft bool) {
 	}
 }
 
+// asKvd is ctx for what kvd itself wants to know: with the writer's token where
+// that is all there is.
+func (c *writeCollector) asKvd(ctx context.Context) context.Context {
+	good := func(i int) bool { return c.f.Members[i].Credential == credentialGood }
+	if cfg := c.client.Config(); c.o.Token == "" || cfg.User != "" || cfg.Cert != "" || !slices.ContainsFunc(c.judged, good) {
+		return ctx
+	}
+	return withToken(ctx, c.o.Token)
+}
+
+func withToken(ctx context.Context, token string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token)
+}
+
+// loginRefused is the error where a password was not accepted: then there is
+// nothing more to find out, and the writer's own client would get no further.
+func (c *writeCollector) loginRefused() error {
+	if c.client.Config().User == "" {
+		return nil
+	}
+	e := refusedFor(c.view, cluster.CauseAuthFailed)
+	if e == nil {
+		return nil
+	}
+	e = e.On("explain write", e.Subject)
+	if c.o.AsUser == "" && c.o.Token == "" {
+		e.Msg = fmt.Sprintf("%s; the writer's client is told %q when it logs in, and sends no write", e.Msg, rpctypes.ErrAuthFailed.Error())
+	}
+	return e
+}
+
+// refusedFor is the error with this cause of one of the endpoints, where none of
+// them told anything; nil if there is none.
+func refusedFor(v cluster.View, cause string) *fault.Error {
+	for _, u := range v.Unreached {
+		var e *fault.Error
+		if len(v.Members) == 0 && errors.As(u.Err, &e) && e.Cause == cause {
+			return e
+		}
+	}
+	return nil
+}
+
 // look asks for status and metrics. Since 3.7 a member tells its status only to
 // somebody it knows; its metrics it tells to everybody.
 func (c *writeCollector) look(ctx context.Context) error {
@@ -88,8 +135,18 @@ func (c *writeCollector) look(ctx context.Context) error {
 	if c.client.Config().User != "" {
 		c.count("Authenticate (kvd's own login)", 1, true)
 	}
+	rounds := 1
 	c.view, err = c.client.View(ctx)
+	if refusedFor(c.view, cluster.CauseAuthRequired) != nil && c.o.Token != "" { // the token may be good for more than writing
+		rounds++
+		if v, terr := c.client.View(withToken(ctx, c.o.Token)); terr == nil {
+			c.view, err = v, nil
+		}
+	}
 	viewErr := err
+	if refused := c.loginRefused(); refused != nil {
+		return refused
+	}
 	if err != nil { // nobody told us anything, for want of a user or of the quorum that logging in takes; the metrics may
 		for _, u := range c.view.Unreached {
 			c.f.Members = append(c.f.Members, WriteMember{Endpoint: u.Endpoint, Err: u.Err})
@@ -106,10 +163,10 @@ func (c *writeCollector) look(ctx context.Context) error {
 		b := balanceOf(c.view)
 		c.f.Voters, c.f.Alive = b.voters, b.alive
 	}
-	if err := checkOverrides(urls, c.view); err != nil && len(c.view.Members) > 0 {
+	if err := checkOverrides("explain write", urls, c.view); err != nil && len(c.view.Members) > 0 {
 		return err
 	}
-	c.count("Status, and list of members", len(c.f.Members), false)
+	c.count("Status, and list of members", rounds*len(c.f.Members), false)
 	// What a member that is down costs here is no more than its status cost.
 	fetching, cancel := context.WithTimeout(ctx, c.client.Config().DialTimeout+c.client.Config().MemberTimeout)
 	defer cancel()
@@ -134,7 +191,7 @@ func (c *writeCollector) look(ctx context.Context) error {
 }
 
 func (c *writeCollector) memberOf(m cluster.Member) WriteMember {
-	out := WriteMember{ID: m.ID, Name: m.Name, Endpoint: m.Endpoint, Learner: m.Learner, Leads: m.ID == c.view.Leader, Err: m.Err}
+	out := WriteMember{ID: m.ID, Name: m.Name, Endpoint: m.Endpoint, Learner: m.Learner, Role: c.view.Role(m), Leads: m.ID == c.view.Leader, Err: m.Err}
 	s := m.Status
 	if s == nil {
 		return out
@@ -258,81 +315,3 @@ func (c *writeCollector) lease(ctx context.Context) {
 		}
 	}
 }
-
-// conclude judges each member, and shows the one where it goes worst; the leader
-// of equally bad ones.
-func (c *writeCollector) conclude(r *WriteReport) {
-	rank := map[string]int{WriteRefused: 3, WriteUnknown: 2, WriteAccepted: 1, WriteUnreachable: 0}
-	best := -1
-	for n, i := range c.judged {
-		m := c.f.Members[i]
-		v := JudgeWrite(c.f, m)
-		r.Members = append(r.Members, v)
-		switch {
-		case best < 0, rank[v.Verdict] > rank[r.Members[best].Verdict],
-			rank[v.Verdict] == rank[r.Members[best].Verdict] && m.Leads:
-			best = n
-		}
-	}
-	r.User, r.Sent = c.f.Who.Name, c.sent
-	if best < 0 {
-		r.Verdict = WriteUnreachable
-		return
-	}
-	shown := r.Members[best]
-	r.Verdict, r.StopsAt, r.Error, r.Member = shown.Verdict, shown.StopsAt, shown.Error, c.f.Members[c.judged[best]].label()
-	r.AtTheLatest, r.Why = shown.AtTheLatest, shown.Why
-	if shown.steps != nil {
-		r.Steps = shown.steps
-	}
-	r.RaisesNoSpace = r.Verdict == WriteAccepted && slices.ContainsFunc(shown.steps, func(s WriteStep) bool { return s.Numbers["members_without_room"] > 0 })
-	r.Notes = append(r.Notes, writeNotes(c.f, c.judged)...)
-	r.Notes = append(r.Notes, limitNote(c.f.Write, shown)...)
-	if len(c.view.Members) > 0 {
-		for _, u := range c.view.Unreached {
-			r.Notes = append(r.Notes, u.Endpoint+" is not judged: "+fault.Why(u.Err))
-		}
-	}
-}
-
-// limitNote says that a verdict rests on the default of --max-request-bytes,
-// where the write is too large for that or large enough for a server with a lower
-// one.
-func limitNote(w WriteRequest, v WriteVerdict) []string {
-	const note = "--max-request-bytes is assumed to be etcd's default, 1.5 MiB, since no request tells the servers' own: "
-	if w.MaxRequest > 0 {
-		return nil
-	}
-	for _, s := range v.steps {
-		switch {
-		case s.State == StepStops && (s.Check == "receive_limit" || s.Check == "request_size"):
-			return []string{note + "servers with a larger one take the write; give theirs with --max-request-bytes"}
-		case s.State == StepStops:
-			return nil
-		case s.Check == "request_size" && w.messageBytes() > smallMessage:
-			return []string{note + "servers with one below the size of the write refuse it; give theirs with --max-request-bytes"}
-		}
-	}
-	return nil
-}
-
-// writeNotes says what the steps rest on that could be otherwise.
-func writeNotes(f WriteFacts, judged []int) []string {
-	out := []string{}
-	if f.Voters == 0 {
-		out = append(out, "the members of the cluster are not known, for they are told to users only, and not by a learner: judged are the endpoints given")
-	}
-	for _, i := range judged {
-		m := f.Members[i]
-		if m.Version != "" && m.Version != explainedVersion {
-			out = append(out, m.label()+" runs etcd "+m.Version+"; the checks are those of "+explainedVersion)
-		}
-		if m.Source == "metrics" {
-			out = append(out, m.label()+" did not tell its status ("+fault.Why(m.Err)+"); its numbers are from its metrics, whose applied index moves once per batch")
-		}
-	}
-	return out
-}
-
-// explainedVersion is the version of etcd whose source JudgeWrite follows.
-const explainedVersion = "3.7.3"

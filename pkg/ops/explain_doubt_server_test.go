@@ -12,6 +12,7 @@ import (
 
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -112,5 +113,57 @@ func TestExplainedLimitOfTheClient(t *testing.T) {
 		holds(t, p.KVD, o, writer{client: client}, "")
 		o.Value++
 		holds(t, p.KVD, o, writer{client: client}, "send_limit")
+	}
+}
+
+// A token is somebody's whom --as-user names, and is what kvd itself asks with
+// where it has nothing else.
+func TestExplainedTokenOfAUser(t *testing.T) {
+	t.Parallel()
+	p := withUsers(t)
+	token := p.token(t, p.ClientAs(t, "", ""), "bob")
+	for name, user := range map[string]string{"the token alone": "", "beside root": "root:" + servertest.RootPassword, "beside bob": "bob:pw"} {
+		kvd := p.connectAs(t, user)
+		for key, stopsAt := range map[string]string{"/l": "", "/m": "permission"} {
+			o := p.writeTo(key, 1, p.Name(0))
+			o.Token, o.AsUser = token, "bob"
+			r := holds(t, kvd, o, writer{client: p.once(t), token: token}, stopsAt)
+			if r.User != "bob" || stopsAt != "" && !strings.Contains(fault.HintOf(r.Err()), "grant-permission") {
+				t.Errorf("%s, %s: user %q, hint %q", name, key, r.User, fault.HintOf(r.Err()))
+			}
+		}
+		o := p.writeTo("/l", 1, "")
+		o.Token, o.AsUser = "not.1", "bob"
+		if r := explained(t, &place{KVD: kvd}, o); r.StopsAt != "token" || r.AtTheLatest {
+			t.Errorf("%s, a token that nobody made: %s at %q", name, r.Verdict, r.StopsAt)
+		}
+		o.Token, o.AsUser = token, ""
+		if r := explained(t, &place{KVD: kvd}, o); r.Verdict != ops.WriteUnknown || !strings.Contains(r.Why, "--as-user") {
+			t.Errorf("%s, without a name: %s, %s", name, r.Verdict, r.Why)
+		}
+	}
+}
+
+// A password that is wrong ends it as it ends the writer's own client: at the
+// login.
+func TestExplainedLoginIsRefused(t *testing.T) {
+	t.Parallel()
+	p := withUsers(t)
+	for _, user := range []string{"bob:wrong", "ghost:pw"} {
+		_, err := ops.ExplainWrite(servertest.Context(t, time.Minute), p.connectAs(t, user), p.writeTo("/l", 1, ""))
+		name, pw, _ := strings.Cut(user, ":")
+		_, real := clientv3.New(clientv3.Config{Endpoints: p.Endpoints(), Username: name, Password: pw, DialTimeout: 20 * time.Second, Logger: zap.NewNop()})
+		if real == nil || !strings.HasSuffix(real.Error(), rpctypes.ErrAuthFailed.Error()) {
+			t.Fatalf("the real login of %s: %v", user, real)
+		}
+		if fault.KindOf(err) != fault.Denied || fault.CauseOf(err) != cluster.CauseAuthFailed || !strings.Contains(err.Error(), rpctypes.ErrAuthFailed.Error()) {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+	o := p.writeTo("/l", 1, "")
+	o.AsUser = "ghost"
+	r := explained(t, &place{KVD: p.connectAs(t, "root:"+servertest.RootPassword)}, o)
+	if hint := fault.HintOf(r.Err()); r.StopsAt != "permission" || !strings.Contains(hint, "add the user") {
+		t.Errorf("a user that is not there stops at %q, hint: %s", r.StopsAt, hint)
 	}
 }

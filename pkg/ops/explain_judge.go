@@ -49,6 +49,8 @@ func JudgeWrite(f WriteFacts, m WriteMember) WriteVerdict {
 
 func (m WriteMember) role() string {
 	switch {
+	case m.Role != "":
+		return m.Role
 	case m.Learner:
 		return cluster.RoleLearner
 	case m.Leads:

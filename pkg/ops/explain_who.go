@@ -26,10 +26,10 @@ func (c *writeCollector) identify(ctx context.Context) error {
 	cfg := c.client.Config()
 	who := &c.f.Who
 	switch {
+	case c.o.Token != "":
+		who.Name, who.From = c.o.AsUser, "token"
 	case c.o.AsUser != "":
 		who.Name, who.From = c.o.AsUser, "as-user"
-	case c.o.Token != "":
-		who.From = "token"
 	case cfg.User != "":
 		who.Name, who.From = cfg.User, "password"
 	case cfg.Cert != "":
@@ -45,12 +45,15 @@ func (c *writeCollector) identify(ctx context.Context) error {
 	if who.AuthOn == nil || !*who.AuthOn {
 		return nil
 	}
-	if c.o.AsUser != "" {
+	if who.From == "as-user" {
 		return nil
 	}
 	tried := 0
 	for _, i := range c.judged {
-		if m := &c.f.Members[i]; c.canTry(*m) {
+		switch m := &c.f.Members[i]; {
+		case c.o.Token != "" && m.Applied != nil && tokenIndex(c.o.Token) > *m.Applied:
+			m.Credential = credentialFuture // a read with it would only wait
+		case c.canTry(*m):
 			m.Credential = c.credential(ctx, nobody, *m)
 			tried++
 		}
@@ -121,12 +124,9 @@ func (c *writeCollector) canTry(m WriteMember) bool {
 // answer too: the member knows who it is.
 func (c *writeCollector) credential(ctx context.Context, nobody *cluster.Client, m WriteMember) string {
 	as := c.client
-	if c.o.Token != "" && m.Applied != nil && tokenIndex(c.o.Token) > *m.Applied {
-		return credentialFuture // a read with it would only wait
-	}
 	if c.o.Token != "" {
 		as = nobody
-		ctx = metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, c.o.Token)
+		ctx = withToken(ctx, c.o.Token)
 	}
 	err := rpctypes.Error(c.read(ctx, as, m.Endpoint))
 	switch {
@@ -182,8 +182,13 @@ func (c *writeCollector) rights(ctx context.Context) {
 	if who.AuthOn == nil || !*who.AuthOn {
 		return
 	}
-	if who.Name == "" {
+	switch {
+	case who.Name != "":
+	case who.From == "token":
 		who.Why = "a token does not say whose it is: give --as-user beside it"
+		return
+	default:
+		who.Why = "who the writer is to the servers is not known"
 		return
 	}
 	if !slices.ContainsFunc(c.judged, func(i int) bool { return reachesPermission(JudgeWrite(c.f, c.f.Members[i])) }) {

@@ -36,7 +36,7 @@ func (o *explainWriteOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.size, "size", "size of the value, for example 4096 or 1MiB (required)")
 	fs.StringVar(&o.Member, "member", "", "the member that the client talks to: name, ID or endpoint (default: every voter is judged)")
 	fs.StringVar(&o.AsUser, "as-user", "", "explain it for this user, whose roles whoever logs in must be able to read")
-	fs.StringVar(&o.Token, "token", "", "explain it for a client with this token")
+	fs.StringVar(&o.Token, "token", "", "explain it for a client with this token; whose it is only --as-user tells")
 	fs.StringVar(&o.lease, "lease", "", "the put is on this lease (ID as kvd lease list prints it)")
 	fs.BoolVar(&o.RequireLeader, "require-leader", false, "the client asks to be refused at once where there is no leader (clientv3.WithRequireLeader)")
 	fs.Var(&o.maxRequest, "max-request-bytes", "the servers' own --max-request-bytes, which no request tells (default etcd's, 1.5MiB)")
@@ -102,20 +102,22 @@ func (o *explainWriteOptions) read(fs *pflag.FlagSet, args []string, getenv func
 	default:
 		o.WriteRequest.Key, o.client.except = key.Value.String(), append(o.client.except, config.Key)
 	}
-	if user := fs.Lookup(config.User); user.Changed && o.AsUser == "" && o.Token == "" && !strings.Contains(user.Value.String(), ":") &&
+	for _, name := range []string{"as-user", "token", "lease", "member"} {
+		if fs.Changed(name) && fs.Lookup(name).Value.String() == "" {
+			return usage("--"+name+" is empty", "leave it out, or give a value")
+		}
+	}
+	if user := fs.Lookup(config.User); user.Changed && o.AsUser == "" && !strings.Contains(user.Value.String(), ":") &&
 		!fs.Changed(config.Password) && !fs.Changed(config.PasswordFile) && getenv("KVD_PASSWORD") == "" {
 		o.AsUser, o.client.except = user.Value.String(), append(o.client.except, config.User)
 	}
 	if !fs.Changed("size") {
 		return usage("how large a value?", "give --size, for example --size 4096")
 	}
-	if o.AsUser != "" && o.Token != "" {
-		return usage("--as-user and --token are two answers to who is writing", "give one of them")
-	}
 	if o.lease != "" {
 		id, _, err := ops.ParseLeaseID(o.lease)
-		if err != nil {
-			return err
+		if bad := (*fault.Error)(nil); errors.As(err, &bad) {
+			return bad.On("explain write", "--lease")
 		}
 		o.Lease = id
 	}

@@ -17,7 +17,7 @@ func writeTable(r ops.WriteReport) func(io.Writer) error {
 		if r.User != "" {
 			who = " by " + r.User
 		}
-		fmt.Fprintln(w, render.Safe(fmt.Sprintf("put %q, %s%s: %s", r.Key, sizeText(r.Value), who, verdictLine(r))))
+		fmt.Fprintf(w, "put %q, %s%s\n", r.Key, sizeText(r.Value), render.Safe(who+": "+verdictLine(r))) // %q is safe, and escapes once
 		if len(r.Members) > 1 {
 			fmt.Fprintln(w)
 			if err := verdictColumns().Write(w, r.Members); err != nil {

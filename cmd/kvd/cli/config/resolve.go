@@ -59,7 +59,10 @@ func Resolve(in Input) (Bundle, error) {
 	}
 	name, vals := overlay(src, in.Flags)
 	vals = append(vals, timeouts(in, src)...)
-	vals = splitUser(vals)
+	vals, err = splitUser(vals)
+	if err != nil {
+		return Bundle{}, err
+	}
 	cfg, err := fill(vals)
 	if err != nil {
 		return Bundle{}, err
@@ -190,17 +193,23 @@ func timeouts(in Input, src source) []Value {
 }
 
 // splitUser makes two settings of NAME:PASSWORD, unless a password is given in
-// another way, in which case the colon belongs to the name, as with etcdctl.
-func splitUser(vals []Value) []Value {
+// another way, in which case the colon belongs to the name, as with etcdctl. A
+// password without a name is refused: whoever gives one would be nobody, and not
+// know.
+func splitUser(vals []Value) ([]Value, error) {
 	i := slices.IndexFunc(vals, func(v Value) bool { return v.Key == User })
 	has := slices.ContainsFunc(vals, func(v Value) bool { return v.Key == Password || v.Key == PasswordFile })
 	if i < 0 || has {
-		return vals
+		return vals, nil
 	}
 	name, pw, ok := strings.Cut(vals[i].text, ":")
 	if !ok {
-		return vals
+		return vals, nil
+	}
+	if name == "" {
+		return nil, &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: User, Subject: vals[i].Origin,
+			Msg: "there is no name before the colon", Hint: "give NAME:PASSWORD"}
 	}
 	vals[i].text = name
-	return slices.Insert(vals, i+1, Value{Key: Password, text: pw, Origin: vals[i].Origin})
+	return slices.Insert(vals, i+1, Value{Key: Password, text: pw, Origin: vals[i].Origin}), nil
 }
