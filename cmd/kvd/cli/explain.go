@@ -73,7 +73,8 @@ shown is that of the one where it goes worst. All steps are judged, also those
 behind the first that stops the write. Nothing is written to the key space.`,
 		Cost: `One Status and one /metrics per member; two serializable reads of the key, by count only, from each member that
   is judged. With authentication on, users and roles are read by raft proposals, since etcd has no other way: one for
-  the user and one per role, only if nothing stops the write before. Logging in with a password is a proposal too.`,
+  the user and one per role, only if nothing stops the write before. Logging in with a password is a proposal too.
+  With --token and without a user the status is asked for a second time, with the token.`,
 		Example: `
   kvd explain write /registry/pods/default/web --size 4096
   kvd explain write --key /registry/configmaps/a/b --size 1MiB --member m2
