@@ -70,10 +70,15 @@ func CompileDefragRule(text string) (*DefragRule, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
+	sense := &ruleSense{text: text}
 	program, err := expr.Compile(text, expr.Env(ruleVars{}), expr.AsBool(), expr.DisableAllBuiltins(), expr.MaxNodes(500),
-		expr.Function("bytes", parseBytes, new(func(string) int)))
+		expr.Function("bytes", parseBytes, new(func(string) int)),
+		expr.Function(compareVersions, versionOrder, new(func(string, string) int)), expr.Patch(sense))
 	if err != nil {
 		return nil, ruleError(text, err)
+	}
+	if sense.err != nil {
+		return nil, sense.err
 	}
 	r := &DefragRule{text: text, program: program}
 	node := program.Node()
@@ -85,7 +90,7 @@ func CompileDefragRule(text string) (*DefragRule, error) {
 // Visit notes the names that the rule uses.
 func (r *DefragRule) Visit(node *ast.Node) {
 	id, ok := (*node).(*ast.IdentifierNode)
-	if !ok || slices.Contains(r.names, id.Value) || slices.Contains([]string{"KiB", "MiB", "GiB", "bytes"}, id.Value) {
+	if !ok || slices.Contains(r.names, id.Value) || slices.Contains([]string{"KiB", "MiB", "GiB", "bytes", compareVersions}, id.Value) {
 		return
 	}
 	r.names = append(r.names, id.Value)
@@ -103,6 +108,9 @@ func parseBytes(args ...any) (any, error) {
 
 func ruleError(text string, err error) error {
 	e := &fault.Error{Kind: fault.Usage, Cause: "rule", Op: "defrag", Subject: "--if", Err: err, Hint: "names are " + ruleNames}
+	if hint := sizeHint(text); hint != "" {
+		e.Hint = hint
+	}
 	var at *file.Error
 	if errors.As(err, &at) {
 		e.Err = nil

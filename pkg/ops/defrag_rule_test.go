@@ -58,6 +58,12 @@ func TestRules(t *testing.T) {
 		{"usage_ratio > 0", 40, 10, -1, false}, // no quota: usage is 0
 		{"quota > 100 * GiB", 40, 10, -1, true},
 		{"db_size > 1 * GiB", 40, 10, 0, false}, // does not need the quota
+		// Versions go by number; the member has 3.7.3.
+		{"version >= \"3.10\"", 40, 10, 64, false},
+		{"version >= \"3.7\" && version < \"3.7.10\" && version > \"3\"", 40, 10, 64, true},
+		{"\"3.10.0\" > version and not (\"3.7.3\" < version)", 40, 10, 64, true},
+		{"version == \"3.7.3\" && version in [\"3.7.3\"]", 40, 10, 64, true},
+		{"usage_ratio > 1.5 || free_ratio >= 1 || usage_ratio * 100 > 62", 40, 10, 64, true}, // nothing wrong with these
 	} {
 		v, m := ruleMember(tc.size, tc.inUse, tc.quota)
 		got, why, err := ask(t, tc.rule, v, m, DefaultDefragOptions())
@@ -105,6 +111,12 @@ func TestWrongRules(t *testing.T) {
 		"db_size > \n 1 &&":             "line 2",
 		"db_size ~ 3":                   "column 9",
 		strings.Repeat("1+", 600) + "1": "",
+		"usage_ratio > 80":              "usage_ratio is a part of 1 and not per cent",
+		"!(80.5 <= dbQuotaUsage)":       "compared with 80.5",
+		"free_ratio > 50 && nospace":    "free_ratio is a part of 1",
+		"in_use_ratio < 1.5":            "in_use_ratio is a part of 1",
+		"version >= \"three\"":          "\"three\" is no version",
+		"version > 3":                   "column 9",
 	} {
 		r, err := CompileDefragRule(rule)
 		if r != nil { // wrong only when it is asked
@@ -124,8 +136,26 @@ func TestWrongRules(t *testing.T) {
 	}
 }
 
+// What people write first has a hint of its own.
+func TestRuleHints(t *testing.T) {
+	for rule, hint := range map[string]string{
+		"db_size > 100MiB":                    `bytes("100MiB")`,
+		"db_free > 1.5 GiB && nospace":        `bytes("1.5GiB")`,
+		"usage_ratio > 80":                    "write 0.8",
+		"free_ratio > 12.5":                   "write 0.125",
+		"db_sice > bytes(\"100MiB\")":         "names are",
+		"version < \"v3\" || usage_ratio > 1": `"3.6"`,
+	} {
+		_, err := CompileDefragRule(rule)
+		errorsIs(t, err, fault.Usage, "rule")
+		if !strings.Contains(fault.HintOf(err), hint) {
+			t.Errorf("%s: hint %q, want %q in it", rule, fault.HintOf(err), hint)
+		}
+	}
+}
+
 func FuzzDefragRule(f *testing.F) {
-	for _, s := range []string{"usage_ratio > 0.8", "dbQuotaUsage > 0.8 || dbSize - dbSizeInUse > 200*1024*1024", "name matches '['", "1 % 0 == 1", "((((", "bytes('1XiB')>1"} {
+	for _, s := range []string{"usage_ratio > 0.8", "dbQuotaUsage > 0.8 || dbSize - dbSizeInUse > 200*1024*1024", "name matches '['", "1 % 0 == 1", "((((", "bytes('1XiB')>1", "version >= '3.10'", "'' > version", "usage_ratio > 80"} {
 		f.Add(s)
 	}
 	v, m := ruleMember(14, 10, 16)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -44,8 +45,9 @@ func (o *defragOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
 }
 
-// complete carries over what has a type of its own on the command line.
-func (o *defragOptions) complete(fs *pflag.FlagSet) {
+// complete carries over what has a type of its own on the command line, and
+// reads the rule before anything is sent.
+func (o *defragOptions) complete(fs *pflag.FlagSet) error {
 	if fs.Changed("min-gain") {
 		o.MinGain = int64(o.minGain)
 	}
@@ -53,6 +55,8 @@ func (o *defragOptions) complete(fs *pflag.FlagSet) {
 		o.Quota = int64(o.quota.size)
 	}
 	o.Timeout = o.timeout.d
+	_, err := ops.CompileDefragRule(o.If)
+	return errors.Join(notEmpty(fs, "if"), err)
 }
 
 func newDefragCmd(app *App, run func(context.Context, *App, defragOptions) error) *cobra.Command {
@@ -62,8 +66,7 @@ func newDefragCmd(app *App, run func(context.Context, *App, defragOptions) error
 		Short: "Give free pages back to the disk, one member at a time, the leader last",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.complete(cmd.Flags())
-			if err := o.timer.check(cmd.Flags()); err != nil {
+			if err := errors.Join(o.complete(cmd.Flags()), o.timer.check(cmd.Flags())); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -85,8 +88,9 @@ can't be cancelled: its metrics are followed until its own end.
 Rules (--if) are conditions in db_size, db_in_use, db_free, quota, quota_free
 (bytes), usage_ratio, free_ratio, in_use_ratio (0 to 1), raft_lag, revision,
 is_leader, nospace, name, version, with KiB, MiB, GiB and bytes("200MiB"). The
-quota is each member's own. The names of etcd-defrag work too: dbSize,
-dbSizeInUse, dbSizeFree, dbQuota, dbQuotaUsage.
+quota is each member's own, and versions compare by number: version >= "3.10".
+The names of etcd-defrag work too: dbSize, dbSizeInUse, dbSizeFree, dbQuota,
+dbQuotaUsage.
 
 The commands are run without a shell and find KVD_MEMBER_NAME, KVD_MEMBER_ID,
 KVD_MEMBER_ENDPOINT, KVD_DB_SIZE_BYTES and KVD_DB_IN_USE_BYTES in their

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -47,6 +47,9 @@ func (f *scheduleFlags) check(fs *pflag.FlagSet, more ...string) error {
 	bad := func(msg, hint string) error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Msg: msg, Hint: hint}
 	}
+	if err := notEmpty(fs, "schedule", "timezone", "window"); err != nil {
+		return err
+	}
 	if !fs.Changed("schedule") {
 		for _, name := range append([]string{"timezone", "window", "jitter", "metrics-listen", "election-ttl", "nospace-wait"}, more...) {
 			if fs.Changed(name) {
@@ -63,6 +66,19 @@ func (f *scheduleFlags) check(fs *pflag.FlagSet, more ...string) error {
 	}
 	_, err := schedule.Parse(f.Options, time.Now())
 	return err
+}
+
+// notEmpty refuses flags that were given an empty value. In a unit file that is a
+// variable which is not set, and to go on without a rule, a window or a zone is
+// not what its author meant.
+func notEmpty(fs *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if fs.Changed(name) && strings.TrimSpace(fs.Lookup(name).Value.String()) == "" {
+			return &fault.Error{Kind: fault.Usage, Cause: "flag", Msg: "--" + name + " is empty",
+				Hint: "if it comes from a variable, that is not set; to do without, leave the flag out"}
+		}
+	}
+	return nil
 }
 
 func (f *scheduleFlags) on() bool { return f.Expr != "" }
@@ -145,48 +161,6 @@ func (a *App) printRun(r plan.Report) error {
 func (a *App) logger() *zap.Logger {
 	enc := zapcore.NewJSONEncoder(logutil.DefaultZapLoggerConfig.EncoderConfig)
 	return zap.New(zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(a.IO.Err)), zapcore.InfoLevel))
-}
-
-// dryRuns is how many run times --dry-run shows.
-const dryRuns = 5
-
-// scheduleShown is what --schedule … --dry-run prints.
-type scheduleShown struct {
-	Schedule string      `json:"schedule"`
-	Timezone string      `json:"timezone"`
-	Window   string      `json:"window,omitempty"`
-	Jitter   float64     `json:"jitter_seconds"`
-	NextRuns []time.Time `json:"next_runs"`
-	Plan     plan.Report `json:"plan"`
-}
-
-func (a *App) dryRunScheduled(ctx context.Context, client *cluster.Client, sched *schedule.Schedule, s scheduled) error {
-	view, err := client.View(ctx)
-	if err != nil {
-		return err
-	}
-	d := daemon.Options{}
-	if s.before != nil {
-		if err := s.before(client, a.Progress(), &d); err != nil {
-			return err
-		}
-	}
-	p, err := s.makePlan(ctx, client, view, a.Progress())
-	if err != nil {
-		return err
-	}
-	o := sched.Options()
-	shown := scheduleShown{Schedule: o.Expr, Timezone: sched.Location().String(), Window: o.Window, Jitter: o.Jitter.Seconds(),
-		NextRuns: sched.Runs(time.Now(), dryRuns), Plan: p.Describe()}
-	shown.Plan.Source = whereIs(client)
-	return errors.Join(p.Check(ctx), a.Print(shown, func(w io.Writer) error {
-		fmt.Fprintf(w, "schedule: %s\n", sched)
-		for _, t := range shown.NextRuns {
-			fmt.Fprintf(w, "run at: %s\n", t.Format("Mon 2006-01-02 15:04:05 -0700 MST"))
-		}
-		fmt.Fprintln(w, "plan as of now; a fresh one is made at each run:")
-		return drawReport(w, shown.Plan)
-	}))
 }
 
 // besideSchedule keeps a command that runs once from running beside a schedule's

@@ -85,16 +85,9 @@ func (l *Loop) Serve(ctx context.Context, stop <-chan struct{}) {
 // now is wall time: what the calendar goes by.
 func (l *Loop) now() time.Time { return l.Clock.Now().Round(0) }
 
-// jitter chooses how much later than its tick a run begins: never past the next
-// tick or the end of the window.
+// jitter chooses how much later than its tick a run begins.
 func (l *Loop) jitter(due time.Time) time.Duration {
-	most := l.Schedule.opts.Jitter
-	if next := l.Schedule.Next(due); !next.IsZero() {
-		most = min(most, next.Sub(due)-time.Millisecond)
-	}
-	if end := l.Schedule.window.End(due); !end.IsZero() {
-		most = min(most, end.Sub(due)-time.Millisecond)
-	}
+	most := l.Schedule.Latest(due).Sub(due)
 	if most <= 0 {
 		return 0
 	}

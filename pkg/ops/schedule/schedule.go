@@ -6,6 +6,7 @@ package schedule
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 	_ "time/tzdata" // images made from scratch have no time zones of their own
@@ -63,7 +64,11 @@ func Parse(o Options, start time.Time) (*Schedule, error) {
 	if s.Next(start).IsZero() {
 		return nil, usage("--schedule", fmt.Sprintf("%q never comes", o.Expr), "check day and month: 30 February does not exist")
 	}
-	if s.NextRun(start).IsZero() {
+	switch {
+	case !s.NextRun(start).IsZero():
+	case s.window == nil:
+		return nil, usage("--schedule", fmt.Sprintf("%q does not come within %d years", o.Expr, searchYears), "write a shorter time, or run the command once")
+	default:
 		return nil, usage("--window", fmt.Sprintf("no tick of %q falls between %s", o.Expr, o.Window), "the window is in the same time zone as the schedule: widen it, or move the schedule")
 	}
 	return s, nil
@@ -87,6 +92,9 @@ func parseTicks(expr string, loc *time.Location, start time.Time) (ticker, error
 	}
 	parsed, err := cron.ParseStandard(expr)
 	if err != nil {
+		if fields := strings.Fields(expr); len(fields) == 5 && strings.Contains(fields[4], "7") {
+			hint = "days of the week are 0 to 6 or sun to sat: Sunday is 0 or sun, not 7"
+		}
 		return nil, usage("--schedule", fmt.Sprintf("%q: %v", expr, err), hint)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
@@ -163,11 +171,38 @@ func (s *Schedule) Runs(t time.Time, n int) []time.Time {
 	return out
 }
 
+// Latest returns when the run of a tick begins at the latest: jitter makes it
+// later, but never as late as the next tick or the end of the window.
+func (s *Schedule) Latest(due time.Time) time.Time {
+	latest := due.Add(s.opts.Jitter)
+	for _, limit := range []time.Time{s.Next(due), s.window.End(due)} {
+		if last := limit.Add(-time.Millisecond); !limit.IsZero() && last.Before(latest) {
+			latest = last
+		}
+	}
+	return latest
+}
+
 // Window returns the window, nil for the whole day; a nil window contains all.
 func (s *Schedule) Window() *Window { return s.window }
 
 // Location returns the time zone.
 func (s *Schedule) Location() *time.Location { return s.loc }
+
+// Zone returns the name of the time zone. Go calls the machine's own "Local"; the
+// name is then where /etc/localtime leads to, or the offset as of now.
+func (s *Schedule) Zone() string {
+	name := s.loc.String()
+	if name != "Local" {
+		return name
+	}
+	if to, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
+		if _, zone, ok := strings.Cut(to, "/zoneinfo/"); ok {
+			return zone
+		}
+	}
+	return time.Now().In(s.loc).Format("UTC-07:00")
+}
 
 // Options returns what the schedule was made of.
 func (s *Schedule) Options() Options { return s.opts }
@@ -182,7 +217,10 @@ func (s *Schedule) String() string {
 		out += " between " + s.opts.Window
 	}
 	if s.opts.Jitter > 0 {
-		out += ", up to " + s.opts.Jitter.String() + " later"
+		out += ", up to " + s.opts.Jitter.String() + " later, before the next tick"
+		if s.window != nil {
+			out += " and inside the window"
+		}
 	}
 	return out
 }

@@ -276,6 +276,60 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// TestErrorsNameTheFlagAtFault and what to write instead.
+func TestErrorsNameTheFlagAtFault(t *testing.T) {
+	for _, tc := range []struct {
+		o         Options
+		err, hint string
+	}{
+		{Options{Expr: "@every 87600h"}, "--schedule", "shorter"},
+		{Options{Expr: "30 13 * * *", Window: "01:00-05:00"}, "--window", "widen"},
+		{Options{Expr: "@every 87600h", Window: "01:00-05:00"}, "--window", "widen"},
+		{Options{Expr: "30 3 * * 7"}, "--schedule", "Sunday is 0 or sun"},
+		{Options{Expr: "30 3 * * 5-7"}, "--schedule", "Sunday is 0 or sun"},
+		{Options{Expr: "77 3 * * 1"}, "--schedule", "five fields"},
+	} {
+		_, err := Parse(tc.o, time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+		if err == nil || !strings.HasPrefix(err.Error(), tc.err) || !strings.Contains(fault.HintOf(err), tc.hint) {
+			t.Errorf("%+v: %v (%s)", tc.o, err, fault.HintOf(err))
+		}
+	}
+}
+
+// TestLatest: jitter is cut by the next tick and by the window's end, at daylight
+// saving too.
+func TestLatest(t *testing.T) {
+	for _, tc := range []struct {
+		o    Options
+		from string
+		want time.Duration
+	}{
+		{Options{Expr: "30 3 * * *", Jitter: 3 * time.Hour}, "2026-06-01", 3 * time.Hour},
+		{Options{Expr: "30 3 * * *", Jitter: 3 * time.Hour, Window: "03:00-04:00"}, "2026-06-01", 30*time.Minute - time.Millisecond},
+		{Options{Expr: "0 * * * *", Jitter: 3 * time.Hour}, "2026-06-01", time.Hour - time.Millisecond},
+		{Options{Expr: "30 1 * * *", Jitter: 3 * time.Hour, Window: "01:00-04:00"}, "2026-03-29", 90*time.Minute - time.Millisecond},
+		{Options{Expr: "30 1 * * *"}, "2026-06-01", 0},
+	} {
+		tc.o.Timezone = "Europe/Berlin"
+		from, _ := time.ParseInLocation(time.DateOnly, tc.from, zone(t, tc.o.Timezone))
+		s := parse(t, tc.o, from)
+		due := s.NextRun(from)
+		if got := s.Latest(due).Sub(due); got != tc.want {
+			t.Errorf("%s: up to %s after %s, want %s", s, got, due, tc.want)
+		}
+	}
+}
+
+// TestZoneHasAName, also where nobody gave one.
+func TestZoneHasAName(t *testing.T) {
+	for _, name := range []string{"", "Europe/Berlin", "UTC"} {
+		s := parse(t, Options{Expr: "@daily", Timezone: name}, time.Now())
+		if got := s.Zone(); got == "" || got == "Local" || (name != "" && got != name) {
+			t.Errorf("%q is shown as %q", name, got)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"30 3 * * *", "@every 5m", "TZ=", "*/7 1-5 * jan mon", "@weekly", "0 0 29 2 *"} {
 		f.Add(s, "01:00-05:00", "Europe/Berlin")
