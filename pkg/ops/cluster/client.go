@@ -118,11 +118,20 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 	return p, nil
 }
 
+// What a member may send before it has to wait for us, and what is read of it at
+// once. With gRPC's own, which are smaller, a snapshot takes longer: each side waits
+// for the other more often.
+const (
+	streamWindow = 4 << 20
+	readBuffer   = 256 << 10
+)
+
 // dialOptions are those that all connections have. gRPC takes the name to verify
 // from its "authority" and overwrites what the TLS configuration says, so the
 // server name has to be given as that.
 func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
-	opts := append(more, grpc.WithChainUnaryInterceptor(failFast))
+	opts := append(more, grpc.WithChainUnaryInterceptor(failFast),
+		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(streamWindow), grpc.WithReadBufferSize(readBuffer))
 	if c.cfg.ServerName != "" {
 		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
 	}
