@@ -88,8 +88,11 @@ func (j replaceJournal) save(r *replaceRecord) error {
 	return nil
 }
 
-// drop removes the record.
+// drop removes the record, and what a run that was killed while it wrote it has left.
 func (j replaceJournal) drop() error {
+	if err := atomicfile.Sweep(j.path); err != nil {
+		return j.failed(err)
+	}
 	if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return j.failed(err)
 	}

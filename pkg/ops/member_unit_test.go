@@ -2,6 +2,7 @@ package ops
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,10 @@ func TestReplaceJournal(t *testing.T) {
 	if err := j.save(rec); err != nil {
 		t.Fatal(err)
 	}
+	killed := filepath.Join(j.dir, ".member-replace-abc.json.tmp123") // while it was written
+	if err := os.WriteFile(killed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	got, err := j.load()
 	if err != nil || !got.same(rec) || !got.names("b") || !got.names("2") || got.names("a") {
 		t.Fatal(got, err)
@@ -236,5 +241,8 @@ func TestReplaceJournal(t *testing.T) {
 	errorsIs(t, err, fault.Refused, "state_dir")
 	if err := j.drop(); err != nil {
 		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(j.dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Write puts content under path, over whatever file is there.
@@ -24,7 +25,7 @@ func WriteNew(path string, content []byte, perm fs.FileMode) error {
 }
 
 func write(path string, content []byte, perm fs.FileMode, rename func(from, to string) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp*")
+	tmp, err := os.CreateTemp(filepath.Dir(path), tmpPrefix(path)+"*")
 	if err != nil {
 		return err
 	}
@@ -35,6 +36,23 @@ func write(path string, content []byte, perm fs.FileMode, rename func(from, to s
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // gone already where only the folder was not fsynced
+	}
+	return err
+}
+
+func tmpPrefix(path string) string { return "." + filepath.Base(path) + ".tmp" }
+
+// Sweep removes what writers of path that were killed have left beside it. It is for
+// whoever knows that nobody is writing it.
+func Sweep(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tmpPrefix(path)) {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), e.Name())))
+		}
 	}
 	return err
 }
