@@ -63,7 +63,7 @@ func TestConfirm(t *testing.T) {
 func TestInterrupts(t *testing.T) {
 	ctx, in, done := watchSignals(t.Context(), io.Discard)
 	defer done()
-	stop := in.goGentle()
+	stop := in.goGentle(nil)
 	in.received(syscall.SIGINT)
 	select {
 	case <-stop:
@@ -100,7 +100,7 @@ func TestProgressOfAStop(t *testing.T) {
 	_, in, done := watchSignals(t.Context(), &said)
 	defer done()
 	app := &App{IO: &IOStreams{Err: &said}, Global: globalFlags{Progress: progressPlain}, interrupts: in}
-	in.goGentle()
+	in.goGentle(nil)
 	sink := app.Progress()
 	sink.Event(progress.Event{Op: "defrag", Subject: "m1", Phase: "defragmenting"})
 	in.received(syscall.SIGINT)

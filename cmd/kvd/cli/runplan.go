@@ -65,7 +65,7 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	if err := a.confirm(ctx, f.Yes, "run this plan?"); err != nil {
 		return err
 	}
-	report, err := p.Run(ctx, a.interrupts.goGentle(), a.Progress())
+	report, err := p.Run(ctx, a.interrupts.goGentle(nil), a.Progress())
 	report.Source = source
 	return errors.Join(err, a.printReport(report), out.append(report))
 }

@@ -140,7 +140,7 @@ func (a *App) runScheduled(ctx context.Context, s scheduled) error {
 			return err
 		}
 	}
-	return daemon.Serve(ctx, a.interrupts.goGentle(), o)
+	return daemon.Serve(ctx, a.interrupts.goGentle(func() { log.Info(stopping, zap.String("op", s.op)) }), o)
 }
 
 // printRun prints the report of one run among many: a table, one line of JSON,

@@ -26,7 +26,7 @@ type interrupts struct {
 	errOut io.Writer
 
 	mu     sync.Mutex
-	gentle bool
+	gentle func() // tells of the first signal; nil: it ends the command
 	seen   int
 	first  time.Time
 	last   syscall.Signal
@@ -68,22 +68,29 @@ func (in *interrupts) received(s os.Signal) {
 	}
 	in.last, _ = s.(syscall.Signal)
 	switch {
-	case in.gentle && in.seen == 1:
-		fmt.Fprintln(in.errOut, "kvd: stopping: a wait ends now, a step that changes something is finished first (once more: leave at once)")
+	case in.gentle != nil && in.seen == 1:
+		in.gentle()
 		close(in.stop)
-	case in.seen == 1 || (in.gentle && in.seen == 2):
+	case in.seen == 1 || (in.gentle != nil && in.seen == 2):
 		in.cancel()
 	default:
 		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
 	}
 }
 
-// goGentle makes the first signal a request to stop after the step in hand, and
-// returns the channel that is closed then.
-func (in *interrupts) goGentle() <-chan struct{} {
+// stopping is what a stop after the step in hand means, for whoever asked for it.
+const stopping = "stopping: a wait ends now, a step that changes something is finished first (once more: leave at once)"
+
+// goGentle makes the first signal a request to stop after the step in hand, of
+// which told is called then (nil: a line on stderr), and returns the channel that
+// is closed after that.
+func (in *interrupts) goGentle(told func()) <-chan struct{} {
+	if told == nil {
+		told = func() { fmt.Fprintln(in.errOut, "kvd: "+stopping) }
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.gentle = true
+	in.gentle = told
 	return in.stop
 }
 
@@ -92,7 +99,7 @@ func (in *interrupts) goGentle() <-chan struct{} {
 func (in *interrupts) stopping() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.gentle && in.seen > 0
+	return in.gentle != nil && in.seen > 0
 }
 
 // signal returns the number of the last signal, 0 for none.

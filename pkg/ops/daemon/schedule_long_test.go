@@ -179,7 +179,8 @@ func TestStopFinishesTheMember(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "says what it waits for", func() bool { return p.logged("msg", "finishing the step in hand") > 0 })
+	until(t, "says what it waits for", func() bool { return p.logged("msg", "stopping: a wait ends now") > 0 })
+	<-time.After(time.Second) // a second one at once counts as the same
 	if code := p.exit(syscall.SIGTERM); code != 143 {
 		t.Errorf("exit code %d after a second signal", code)
 	}
