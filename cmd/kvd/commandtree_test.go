@@ -44,6 +44,7 @@ func withoutCluster() map[string]string {
 		"snapshot status":  "reads a file",
 		"snapshot verify":  "reads a file",
 		"snapshot restore": "makes files of a file",
+		"wal list":         "reads files",
 	}
 }
 

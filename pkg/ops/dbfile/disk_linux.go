@@ -31,44 +31,47 @@ func lockShared(file *os.File) (h Holder, held bool) {
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return Holder{}, false
 	}
-	return findHolder(file), true
+	h, _ = HolderOf(file)
+	return h, true
 }
 
-// findHolder looks in /proc/locks for who holds an exclusive lock on the file. A
-// process in another PID namespace is listed as 0 or not at all.
-func findHolder(file *os.File) Holder {
+// HolderOf looks for the process that holds an exclusive lock on a file, without
+// taking one: in /proc/locks. A process in another PID namespace is listed there
+// without its number, or not at all.
+func HolderOf(file *os.File) (h Holder, held bool) {
 	var st unix.Stat_t
 	if unix.Fstat(int(file.Fd()), &st) != nil {
-		return Holder{}
+		return Holder{}, false
 	}
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
-		return Holder{}
+		return Holder{}, false
 	}
 	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	pid := parseLocks(string(locks), inode)
+	pid, held := parseLocks(string(locks), inode)
 	if pid <= 0 {
-		return Holder{}
+		return Holder{}, held
 	}
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
-		return Holder{PID: pid}
+		return Holder{PID: pid}, true
 	}
-	return Holder{PID: pid, Command: shortCommand(string(cmdline))}
+	return Holder{PID: pid, Command: shortCommand(string(cmdline))}, true
 }
 
-// parseLocks finds the process that holds an exclusive flock on an inode. A line
-// is "1: FLOCK ADVISORY WRITE 4242 fd:01:1835033 0 EOF" (proc(5)); waiting ones
-// have "->" behind the number. Some file systems (btrfs, overlayfs) show another
-// device than stat does, so that a line with the right inode alone will do if
-// there is only one.
-func parseLocks(locks, inode string) int {
+// parseLocks finds the process that holds an exclusive lock on an inode, as bbolt
+// takes it (FLOCK) or as etcd takes it on a WAL segment (OFDLCK, whose process is
+// -1). A line is "1: FLOCK ADVISORY WRITE 4242 fd:01:1835033 0 EOF" (proc(5));
+// waiting ones have "->" behind the number. Some file systems (btrfs, overlayfs)
+// show another device than stat does, so that a line with the right inode alone
+// will do if there is only one.
+func parseLocks(locks, inode string) (pid int, held bool) {
 	_, number, _ := cutLast(inode, ":")
 	candidates := 0
 	candidate := 0
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
-		if len(f) < 6 || f[1] != "FLOCK" || f[3] != "WRITE" {
+		if len(f) < 6 || f[1] != "FLOCK" && f[1] != "OFDLCK" || f[3] != "WRITE" {
 			continue
 		}
 		pid, err := strconv.Atoi(f[4])
@@ -76,16 +79,13 @@ func parseLocks(locks, inode string) int {
 			continue
 		}
 		if f[5] == inode {
-			return pid
+			return pid, true
 		}
 		if _, n, ok := cutLast(f[5], ":"); ok && n == number {
 			candidate, candidates = pid, candidates+1
 		}
 	}
-	if candidates == 1 {
-		return candidate
-	}
-	return 0
+	return candidate, candidates == 1
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

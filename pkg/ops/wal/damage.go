@@ -17,6 +17,7 @@ const (
 	Unknown  Class = "unknown_type"   // a record of a type that etcd does not know
 	BadChain Class = "broken_chain"   // a segment does not go on where the one before it ended
 	Conflict Class = "other_metadata" // two members' logs in one folder
+	Hidden   Class = "zero_length"    // a length of 0, which ends a segment, and data behind it
 )
 
 // Damage is where a log cannot be read on, and why. It is the Err of the
@@ -26,6 +27,9 @@ type Damage struct {
 	Position
 	Last bool   `json:"in_last_segment"` // where etcd writes on
 	Why  string `json:"why"`
+
+	StoredCRC   *CRC `json:"stored_crc,omitempty"` // of a CRC that does not fit
+	ComputedCRC *CRC `json:"computed_crc,omitempty"`
 }
 
 func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, d.Why) }

@@ -52,7 +52,7 @@ func (r *Record) frameRecord(b []byte) bool {
 		case 1:
 			r.Type = Type(v) //nolint:gosec // an int64 on the wire
 		case 2:
-			r.CRC = uint32(v) //nolint:gosec // cut to 32 bits, as protobuf does
+			r.CRC = CRC(v) //nolint:gosec // cut to 32 bits, as protobuf does
 		}
 	}, func(num protowire.Number, v []byte) {
 		if num == 3 {

@@ -29,7 +29,7 @@ const (
 
 // reader reads the records of one segment after the other.
 type reader struct {
-	crc  uint32 // over the data of all records so far
+	crc  CRC    // over the data of all records so far
 	meta []byte // of the first metadata record
 	buf  []byte // of the record in hand
 
@@ -52,6 +52,18 @@ func (r *reader) open(seg Segment, in io.Reader, size int64, last bool) {
 // next reads a record. It returns io.EOF at the end of the segment's data, and
 // *Damage where it cannot go on.
 func (r *reader) next(rec *Record) error {
+	if err := r.frame(rec); err != nil {
+		return err
+	}
+	if err := r.chain(rec); err != nil {
+		return err
+	}
+	return r.accept(rec)
+}
+
+// frame reads a record's bytes and decodes the record around what it holds. It
+// sets rec.Size once all of it was read, be it a record or not.
+func (r *reader) frame(rec *Record) error {
 	*rec = Record{Position: r.here()}
 	length, err := r.length()
 	if err != nil {
@@ -73,14 +85,11 @@ func (r *reader) next(rec *Record) error {
 	if err := r.read(n + pad); err != nil {
 		return err
 	}
-	if !rec.frameRecord(r.buf[:n]) {
-		return r.orTorn(Broken, "the record is no walpb.Record")
-	}
-	if err := r.check(rec); err != nil {
-		return err
-	}
 	rec.Size = lengthBytes + n + pad
-	r.off += rec.Size
+	if !rec.frameRecord(r.buf[:n]) {
+		*rec = Record{Position: rec.Position, Size: rec.Size}
+		return r.orTorn(Damage{Class: Broken, Why: "the record is no walpb.Record"})
+	}
 	return nil
 }
 
@@ -122,21 +131,29 @@ func (r *reader) read(n int64) error {
 	return nil
 }
 
-// check holds a record against the CRC, and decodes it.
-func (r *reader) check(rec *Record) error {
+// chain holds a record against the CRC of all before it.
+func (r *reader) chain(rec *Record) error {
 	if rec.Type == CRCType {
 		// A reader that has seen nothing yet takes any value for the beginning.
 		if r.crc != 0 && rec.CRC != r.crc {
-			return r.damage(BadChain, "the CRC of what came before is %08x, here it is said to be %08x: a segment is missing or was replaced", r.crc, rec.CRC)
+			d := r.damage(BadChain, "the CRC of what came before is %s, here it is said to be %s: a segment is missing or was replaced", r.crc, rec.CRC)
+			d.StoredCRC, d.ComputedCRC = &rec.CRC, new(r.crc)
+			return d
 		}
 		r.crc = rec.CRC
 		return nil
 	}
-	sum := crc32.Update(r.crc, castagnoli, rec.Data)
+	sum := CRC(crc32.Update(uint32(r.crc), castagnoli, rec.Data))
 	if sum != rec.CRC {
-		return r.orTorn(BadCRC, fmt.Sprintf("the record's CRC is stored as %08x and computed as %08x", rec.CRC, sum))
+		return r.orTorn(Damage{Class: BadCRC, Why: fmt.Sprintf("the record's CRC is stored as %s and computed as %s", rec.CRC, sum),
+			StoredCRC: new(rec.CRC), ComputedCRC: &sum})
 	}
 	r.crc = sum
+	return nil
+}
+
+// accept decodes what a record holds, and goes on behind it.
+func (r *reader) accept(rec *Record) error {
 	ok, known := rec.content()
 	switch {
 	case !known:
@@ -151,23 +168,26 @@ func (r *reader) check(rec *Record) error {
 			r.meta = []byte{}
 		}
 	}
+	r.off += rec.Size
 	return nil
 }
 
 // orTorn takes damage for a torn write where etcd does: in the last segment, if
 // a whole sector of the record is zero (isTornEntry in decoder.go).
-func (r *reader) orTorn(c Class, why string) error {
+func (r *reader) orTorn(d Damage) error {
+	d.Position, d.Last = r.here(), r.last
 	if r.last {
 		at := r.off + lengthBytes
 		for rest := r.buf; len(rest) > 0; {
 			n := min(int64(len(rest)), sectorBytes-at%sectorBytes)
 			if allZero(rest[:n]) {
-				return r.damage(Torn, "a sector of the record was never written")
+				d.Class, d.Why = Torn, "a sector of the record was never written"
+				break
 			}
 			rest, at = rest[n:], at+n
 		}
 	}
-	return r.damage(c, "%s", why)
+	return &d
 }
 
 func allZero(b []byte) bool {
@@ -181,6 +201,6 @@ func allZero(b []byte) bool {
 
 func (r *reader) here() Position { return Position{File: r.seg.Name, Offset: r.off} }
 
-func (r *reader) damage(c Class, format string, args ...any) error {
+func (r *reader) damage(c Class, format string, args ...any) *Damage {
 	return &Damage{Class: c, Position: r.here(), Last: r.last, Why: fmt.Sprintf(format, args...)}
 }

@@ -3,7 +3,6 @@ package wal
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 )
 
@@ -95,24 +94,11 @@ func (i *Info) add(r Record) {
 // none in a sound log, unless a server has written on since: then there is a
 // length now where there was none.
 func hidden(f *os.File, seg Segment, end int64) *Position {
-	buf := make([]byte, readAhead)
-	for off := end; off < seg.Bytes; {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), seg.Bytes-off)], off)
-		for i, b := range buf[:n] {
-			if b == 0 {
-				continue
-			}
-			if at := off + int64(i); at >= end+lengthBytes && !hasLength(f, end) {
-				return &Position{File: seg.Name, Offset: at}
-			}
-			return nil
-		}
-		off += int64(n)
-		if err != nil && !errors.Is(err, io.EOF) || n == 0 {
-			return nil
-		}
+	at := firstData(f, end, seg.Bytes)
+	if at < end+lengthBytes || hasLength(f, end) {
+		return nil
 	}
-	return nil
+	return &Position{File: seg.Name, Offset: at}
 }
 
 func hasLength(f *os.File, end int64) bool {

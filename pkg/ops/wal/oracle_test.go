@@ -141,7 +141,7 @@ func byUs(segments ...[]byte) (out []seen, err error) {
 			if err = r.next(&rec); err != nil {
 				break
 			}
-			out = append(out, seen{int64(rec.Type), rec.CRC, string(rec.Data), r.off})
+			out = append(out, seen{int64(rec.Type), uint32(rec.CRC), string(rec.Data), r.off})
 		}
 		if !errors.Is(err, io.EOF) {
 			return out, err

@@ -3,11 +3,11 @@ package wal
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kvd/pkg/ops/fault"
@@ -74,16 +74,15 @@ func Segments(dir string) ([]Segment, error) {
 	return out, nil
 }
 
-// parseName reads SEQUENCE-INDEX.wal.
+// parseName reads SEQUENCE-INDEX.wal as etcd does, which is not strict: it takes
+// fewer digits, and text between .wal and a second .wal (parseWALName in
+// server/storage/wal/util.go). What it takes for a segment is one.
 func parseName(name string) (seq, index uint64, ok bool) {
-	base, isWAL := strings.CutSuffix(name, ".wal")
-	a, b, both := strings.Cut(base, "-")
-	if !isWAL || !both || len(a) != 16 || len(b) != 16 {
+	if !strings.HasSuffix(name, ".wal") {
 		return 0, 0, false
 	}
-	seq, err1 := strconv.ParseUint(a, 16, 64)
-	index, err2 := strconv.ParseUint(b, 16, 64)
-	return seq, index, err1 == nil && err2 == nil
+	_, err := fmt.Sscanf(name, "%016x-%016x.wal", &seq, &index)
+	return seq, index, err == nil
 }
 
 func unreadable(path string, err error) error {

@@ -41,13 +41,22 @@ type Position struct {
 
 func (p Position) String() string { return fmt.Sprintf("%s at offset %d", p.File, p.Offset) }
 
+// CRC is a CRC-32C, written in hex as etcd writes it.
+type CRC uint32
+
+// String is the CRC in hex.
+func (c CRC) String() string { return strconv.FormatUint(uint64(c), 16) }
+
+// MarshalText is String, for JSON.
+func (c CRC) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Record is one record. What it holds is in the field named after its type; the
 // others are zero.
 type Record struct {
 	Position
 	Size int64 // bytes of the frame: length, record and padding
 	Type Type
-	CRC  uint32 // as stored
+	CRC  CRC    // as stored
 	Data []byte // undecoded; valid until the callback returns, like Entry.Data
 
 	Metadata Metadata

@@ -1,0 +1,127 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// resume goes on behind a damaged record: at the next one if the damaged one's
+// length can be right, else wherever records begin again. It reports whether they
+// do.
+func (w *walker) resume(d *Damage, rec *Record) bool {
+	if next := rec.Offset + rec.Size; rec.Size > 0 && w.begins(next) {
+		w.r.off = next
+		switch {
+		case d.Class == BadChain:
+			w.r.crc = rec.CRC
+		case d.StoredCRC != nil: // either the data or the CRC is damaged
+			w.r.crc, w.alt = *d.StoredCRC, d.ComputedCRC
+		case rec.Type == 0:
+			w.adopt = true
+		}
+		// What remains was in order but for its content.
+		return w.seek(next) == nil
+	}
+	next := w.realign(rec.Offset + lengthBytes)
+	if next < 0 || w.seek(next) != nil {
+		return false
+	}
+	w.adopt, w.alt = true, nil
+	return true
+}
+
+// realign finds the first place from which records can be read. Frames are a
+// multiple of 8 bytes long, so that each begins at one.
+func (w *walker) realign(from int64) int64 {
+	buf := make([]byte, readAhead)
+	for off := (from + 7) &^ 7; off < w.r.limit; {
+		n, err := w.f.ReadAt(buf[:min(int64(len(buf)), w.r.limit-off)], off)
+		for i := 0; i+lengthBytes <= n; i += lengthBytes {
+			if !w.canBeLength(binary.LittleEndian.Uint64(buf[i:]), off+int64(i)) {
+				continue
+			}
+			if at := off + int64(i); w.begins(at) {
+				return at
+			}
+		}
+		if n < lengthBytes || err != nil && !errors.Is(err, io.EOF) {
+			return -1
+		}
+		off += int64(n) &^ 7
+	}
+	return -1
+}
+
+// canBeLength reports whether a record of this length can be at an offset: within
+// the segment, and padded as etcd does (encodeFrameSize in encoder.go).
+func (w *walker) canBeLength(length uint64, at int64) bool {
+	n, pad := int64(length&(1<<56-1)), int64(length>>56&7)
+	if n == 0 || n > min(maxRecord, w.r.limit-at-lengthBytes-pad) {
+		return false
+	}
+	want := -n & 7
+	return pad == want && length>>59 == map[bool]uint64{true: 0x10, false: 0}[want > 0]
+}
+
+// begins reports whether records begin at an offset, or the rest of the segment
+// is empty. One record alone could be chance; that the CRC of the next one goes on
+// from it is none.
+func (w *walker) begins(at int64) bool {
+	first, end, ok := w.recordAt(at)
+	if !ok {
+		return end && firstData(w.f, at, w.r.limit) < 0
+	}
+	second, end, ok := w.recordAt(at + first.Size)
+	if !ok {
+		return end
+	}
+	return second.Type == CRCType && second.CRC == first.CRC ||
+		CRC(crc32.Update(uint32(first.CRC), castagnoli, second.Data)) == second.CRC
+}
+
+// recordAt reads a record beside the stream. end reports that there is none: the
+// segment is over, or a length of 0 stands there.
+func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
+	// Length, and the first fields as etcd writes them: type, then CRC.
+	var head [lengthBytes + 3]byte
+	n, _ := w.f.ReadAt(head[:min(int64(len(head)), max(0, w.r.limit-at))], at)
+	if n < lengthBytes {
+		return rec, n == 0 || allZero(head[:n]), false
+	}
+	length := binary.LittleEndian.Uint64(head[:])
+	if length == 0 {
+		return rec, true, false
+	}
+	if n < len(head) || !w.canBeLength(length, at) || head[8] != 1<<3 || Type(head[9]) < MetadataType || Type(head[9]) > SnapshotType || head[10] != 2<<3 {
+		return rec, false, false
+	}
+	size := int64(length & (1<<56 - 1))
+	raw := make([]byte, size)
+	if _, err := w.f.ReadAt(raw, at+lengthBytes); err != nil || !rec.frameRecord(raw) {
+		return rec, false, false
+	}
+	rec.Size = lengthBytes + size + int64(length>>56&7)
+	return rec, false, true
+}
+
+// firstData finds the first byte in [from, to) of a file that is not zero; -1 if
+// there is none.
+func firstData(f *os.File, from, to int64) int64 {
+	buf := make([]byte, readAhead)
+	for off := from; off < to; {
+		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
+		for i, b := range buf[:n] {
+			if b != 0 {
+				return off + int64(i)
+			}
+		}
+		off += int64(n)
+		if n == 0 || err != nil && !errors.Is(err, io.EOF) {
+			return -1
+		}
+	}
+	return -1
+}

@@ -1,0 +1,224 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// tour is what a survey of a whole log calls, in order. A record is valid
+// until the call returns.
+type tour struct {
+	begin  func(Segment)
+	record func(*Record)
+	// damaged gets where the log could not be read on. rec is the damaged record, as
+	// far as it could be decoded. Records may follow.
+	damaged func(d *Damage, rec *Record)
+	end     func(used int64) // behind the last record of the segment
+}
+
+// survey goes through all segments of the log in dir (a WAL folder), and on behind
+// damage, where records begin again. live says that a server is writing to it:
+// then what looks damaged in the last segment is read anew before it is believed.
+// It returns what reading itself failed with.
+func survey(ctx context.Context, dir string, live bool, t tour) error {
+	segments, files, err := openSegments(dir)
+	defer func() {
+		for _, f := range files {
+			f.Close() //nolint:errcheck // nothing was written
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	w := walker{live: live, tour: t}
+	for i, seg := range segments {
+		w.f = files[i]
+		w.r.open(seg, w.f, seg.Bytes, i == len(segments)-1)
+		t.begin(seg)
+		if err := w.segment(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openSegments opens all segments before the first is read, so that a server that
+// purges its oldest ones takes none away half-way.
+func openSegments(dir string) ([]Segment, []*os.File, error) {
+	listed, err := Segments(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var segments []Segment
+	var files []*os.File
+	for _, seg := range listed {
+		path := filepath.Join(dir, seg.Name)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 {
+			continue // purged by the server since
+		}
+		if err != nil {
+			return segments, files, unreadable(path, err)
+		}
+		files = append(files, f)
+		info, err := f.Stat()
+		if err != nil {
+			return segments, files, unreadable(path, err)
+		}
+		seg.Bytes = info.Size() // the tail is cut when the next segment begins
+		segments = append(segments, seg)
+	}
+	return segments, files, nil
+}
+
+// walker reads a log that may be damaged.
+type walker struct {
+	r    reader
+	f    *os.File
+	live bool
+	tour tour
+
+	alt   *CRC // behind a damaged record: the CRC if its own was damaged, and not its data
+	adopt bool // nothing is known of the CRC so far: the next record's is taken
+}
+
+// next is reader.next with what is known behind damage.
+func (w *walker) next(rec *Record) error {
+	if err := w.r.frame(rec); err != nil {
+		return err
+	}
+	if rec.Type == CRCType && w.adopt {
+		w.r.crc = 0
+	}
+	stored := w.r.crc
+	switch {
+	case w.adopt && rec.Type != CRCType:
+		w.r.crc = rec.CRC
+	default:
+		err := w.r.chain(rec)
+		if err != nil && w.alt != nil {
+			w.r.crc = *w.alt
+			if w.r.chain(rec) == nil {
+				err = nil
+			} else {
+				w.r.crc = stored
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.adopt, w.alt = false, nil
+	return w.r.accept(rec)
+}
+
+// segment reads one segment to its end.
+func (w *walker) segment(ctx context.Context) error {
+	var rec Record
+	used := int64(0)
+	for n := 0; ; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := w.next(&rec)
+		if errors.Is(err, io.EOF) {
+			err = w.behindEnd(&rec)
+		}
+		var d *Damage
+		switch {
+		case err == nil && rec.Size == 0: // the end
+			w.tour.end(used)
+			return nil
+		case err == nil:
+			w.tour.record(&rec)
+			used = w.r.off
+			continue
+		case !errors.As(err, &d):
+			return err
+		}
+		if w.live && w.r.last {
+			settled, err := w.again(ctx, d, &rec)
+			if err != nil {
+				return err
+			}
+			if settled {
+				continue
+			}
+		}
+		w.tour.damaged(d, &rec)
+		if !w.resume(d, &rec) {
+			w.adopt, w.alt = true, nil // the next segment begins anew
+			w.tour.end(used)
+			return nil
+		}
+	}
+}
+
+// behindEnd looks for data behind the end of a segment, where there is none in a
+// sound log, unless a server has written on since: then there is a length now
+// where there was none.
+func (w *walker) behindEnd(rec *Record) error {
+	*rec = Record{Position: w.r.here()}
+	at := firstData(w.f, w.r.off, w.r.limit)
+	if at < w.r.off+lengthBytes || hasLength(w.f, w.r.off) {
+		return nil
+	}
+	return w.r.damage(Hidden, "a length of 0, where by its format the log ends, but at offset %d there is data again", at)
+}
+
+// liveTries and livePause say how often, and after how long, a record is read
+// anew that a server may just be writing.
+const (
+	liveTries = 5
+	livePause = 10 * time.Millisecond
+)
+
+// again reads a damaged record of a running server anew, until it is sound or has
+// been tried often enough.
+func (w *walker) again(ctx context.Context, d *Damage, rec *Record) (sound bool, err error) {
+	pause := time.NewTimer(livePause)
+	defer pause.Stop()
+	for range liveTries {
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-pause.C:
+		}
+		pause.Reset(livePause)
+		if info, err := w.f.Stat(); err == nil {
+			w.r.limit = info.Size() // cut, if the next segment began
+		}
+		if err := w.seek(d.Offset); err != nil {
+			return false, err
+		}
+		crc, meta, alt, adopt := w.r.crc, w.r.meta, w.alt, w.adopt
+		err := w.next(rec)
+		if errors.Is(err, io.EOF) {
+			err = w.behindEnd(rec)
+		}
+		// Whether or not it was sound, it is read again by the loop.
+		w.r.crc, w.r.meta, w.alt, w.adopt = crc, meta, alt, adopt
+		if serr := w.seek(d.Offset); serr != nil {
+			return false, serr
+		}
+		if err == nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// seek goes on reading at an offset of the segment.
+func (w *walker) seek(offset int64) error {
+	if _, err := w.f.Seek(offset, io.SeekStart); err != nil {
+		return unreadable(w.r.seg.Name, err)
+	}
+	w.r.in.Reset(w.f)
+	w.r.off = offset
+	return nil
+}
