@@ -24,10 +24,12 @@ What was saved is checked as "kvd snapshot verify" does: the hash that the membe
 sends, every page, every record. The file gets its name when that is done and all
 of it is on disk. Whatever goes wrong before, nothing is there under that name: a
 file DEST.kvd.part, left by a process that was killed, is replaced by the next run.
-A file that is there already is overwritten with --force only.
+A file that is there already is overwritten with --force only; where DEST is a link
+to a file, the snapshot comes in the place of the link, and that file stays as it is.
 
 Beside it goes DEST.json, the manifest: SHA-256, sizes, revision, compacted revision,
-keys, the digest of keys and values, member, cluster, versions, times.
+keys, the digest of keys and values, member, cluster, versions, times. Where it goes
+elsewhere or nowhere, a DEST.json of the file that had the name before is removed.
 
 With --compress zstd, and with "-", the member is read into a file without a name
 in --spool-dir first, and goes on from there when it was checked; --verify=hash does

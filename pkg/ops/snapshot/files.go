@@ -79,6 +79,8 @@ func fileError(op, path string, err error) error {
 		e.Kind, e.Cause = fault.Usage, "no_such_file"
 	case errors.Is(err, fs.ErrPermission):
 		e.Kind, e.Cause = fault.Denied, "file_permission"
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+		e.Kind = fault.Usage
 	case errors.Is(err, syscall.EROFS):
 		e.Kind, e.Cause = fault.Usage, "read_only"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -75,30 +74,18 @@ type ManifestMember struct {
 // behind its name.
 func ManifestPath(snapshot string) string { return snapshot + ".json" }
 
-// stage writes the manifest to disk, beside the name that it gets with
-// commitManifest: in the place of one that a process that was killed has left.
-func (m *Manifest) stage(path string) error {
+// write puts the manifest on disk, where it gets its name later.
+func (m *Manifest) write(to *part) error {
 	m.Format = manifestFormat
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path+partSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if _, err = to.Write(append(raw, '\n')); err == nil {
+		err = to.Sync()
+	}
 	if err != nil {
-		return fileError("write manifest", path, err)
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return fileError("write manifest", path, err)
-	}
-	return nil
-}
-
-// commitManifest gives a staged manifest its name, over a file that has it.
-func commitManifest(path string) error {
-	if err := atomicfile.Rename(path+partSuffix, path); err != nil {
-		return fileError("write manifest", path, err)
+		return fileError("write manifest", to.dest, err)
 	}
 	return nil
 }

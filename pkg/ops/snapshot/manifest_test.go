@@ -24,7 +24,11 @@ func TestManifest(t *testing.T) {
 		StartRevision: 7, Verified: VerifiedFull, Revision: 9, Keys: 3, KV: KVHash{Algorithm: "etcd-hashkv", Hash: 1 << 31},
 		ClusterID: 0xcdf818194e3a8c32, Member: ManifestMember{ID: 0x8e9e05c52164694d, Name: "m1"}, StartedAt: time.Unix(1700000000, 0).UTC(),
 	}
-	if err := errors.Join(m.stage(path), commitManifest(path)); err != nil {
+	to, err := createPart(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.write(to), to.commit(false), to.drop()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadManifest(path)

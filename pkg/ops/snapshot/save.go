@@ -216,46 +216,63 @@ func (s *save) begin(ctx context.Context, c candidate) (*cluster.SnapshotStream,
 
 // store takes the stream to its destination.
 func (s *save) store(ctx context.Context, stream *cluster.SnapshotStream) error {
-	if s.o.Dest == Stdout {
-		return s.storeIn(ctx, stream, nil)
+	p, err := s.o.createParts()
+	if err == nil {
+		err = s.storeIn(ctx, stream, p)
 	}
-	target, err := createPart(s.o.Dest)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.storeIn(ctx, stream, target), target.drop())
+	return errors.Join(err, p.drop())
 }
 
-// storeIn fills the target (nil: the pipe), and gives it and its manifest their
+// storeIn fills the snapshot (nil: the pipe), and gives it and its manifest their
 // names when both are on disk.
-func (s *save) storeIn(ctx context.Context, stream *cluster.SnapshotStream, target *part) error {
-	m, err := s.fill(ctx, stream, target)
+func (s *save) storeIn(ctx context.Context, stream *cluster.SnapshotStream, p parts) error {
+	m, err := s.fill(ctx, stream, p.snapshot)
 	if err != nil {
 		return s.o.writeError(err)
 	}
 	s.complete(m, stream)
 	s.measureGrowth(ctx)
 	s.out.Manifest, s.out.ManifestFile = m, s.o.Manifest
-	if s.o.Manifest != "" {
-		if err := m.stage(s.o.Manifest); err != nil {
+	if p.manifest != nil {
+		if err := m.write(p.manifest); err != nil {
 			return err
 		}
-		defer os.Remove(s.o.Manifest + partSuffix) //nolint:errcheck // gone by then if all went well
 	}
-	if target != nil {
-		if s.o.Manifest != "" && s.o.Force { // what it says is not so from now on
+	if p.snapshot != nil {
+		if p.manifest != nil && s.o.Force { // what it says is not so from now on
 			if err := os.Remove(s.o.Manifest); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fileError(opSave, s.o.Manifest, err)
 			}
 		}
-		if err := target.commit(s.o.Force); err != nil {
+		if err := p.snapshot.commit(s.o.Force); err != nil {
+			return err
+		}
+		if err := s.retireManifest(); err != nil {
 			return err
 		}
 	}
-	if s.o.Manifest == "" {
+	if p.manifest == nil {
 		return nil
 	}
-	return commitManifest(s.o.Manifest)
+	return p.manifest.commit(true) // checkNames has seen what is there
+}
+
+// retireManifest removes the manifest that lies beside the snapshot where it is of
+// a file that had its name before, and no new one comes in its place.
+func (s *save) retireManifest() error {
+	beside := ManifestPath(s.o.Dest)
+	if s.o.Manifest != "" && sameName(s.o.Manifest, beside) {
+		return nil
+	}
+	old, err := ReadManifest(beside)
+	if err != nil || old.File != filepath.Base(s.o.Dest) {
+		return nil // none, or none of ours
+	}
+	if err := os.Remove(beside); err != nil {
+		return fileError(opSave, beside, err)
+	}
+	s.sink.Event(progress.Event{Warning: true, Note: beside + " is removed: it was the manifest of a file that had this name before"})
+	return nil
 }
 
 // measureGrowth looks how large the member's file is now.

@@ -13,7 +13,7 @@ import (
 // Stdout as a destination writes the snapshot to a pipe.
 const Stdout = "-"
 
-// partSuffix is what the name of a snapshot ends with that is not whole yet. A
+// partSuffix is what the name of a file ends with that is not whole yet. A
 // later save to the same place takes such a file, left by a process that was
 // killed, for its own.
 const partSuffix = ".kvd.part"
@@ -21,65 +21,33 @@ const partSuffix = ".kvd.part"
 // CheckDest refuses a destination that a save could not be written to in the end:
 // to be asked before anything else is done.
 func (o SaveOptions) CheckDest() error {
-	if err := o.checkNames(); err != nil || o.Dest == Stdout {
+	if err := o.checkNames(); err != nil {
 		return err
 	}
-	p, err := createPart(o.Dest)
-	if err != nil {
-		return err
-	}
-	return p.drop()
+	p, err := o.createParts()
+	return errors.Join(err, p.drop())
 }
 
-// checkNames looks for what has the names that the save is to give.
-func (o SaveOptions) checkNames() error {
-	there := false
+// parts are what a save writes to; nil where it does not.
+type parts struct{ snapshot, manifest *part }
+
+// createParts makes both before anything is read, so that what is in their way is
+// found then. With an error there may be one of them.
+func (o SaveOptions) createParts() (p parts, err error) {
 	if o.Dest != Stdout {
-		info, err := os.Lstat(o.Dest)
-		there = err == nil
-		bad := &fault.Error{Kind: fault.Usage, Cause: "destination", Op: opSave, Subject: o.Dest}
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && !os.IsPathSeparator(o.Dest[len(o.Dest)-1]):
-		case err != nil:
-			return fileError(opSave, o.Dest, err)
-		case info.IsDir():
-			bad.Msg, bad.Hint = "it is a folder", "name a file in it"
-			return bad
-		case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
-			bad.Msg, bad.Hint = "it is no regular file", "to write to a pipe give "+Stdout
-			return bad
-		case !o.Force:
-			return exists(o.Dest)
+		if p.snapshot, err = createPart(o.Dest); err != nil {
+			return p, err
 		}
 	}
-	if o.Manifest == "" {
-		return nil
+	if o.Manifest != "" {
+		p.manifest, err = createPart(o.Manifest)
 	}
-	if _, err := os.Stat(filepath.Dir(o.Manifest)); err != nil {
-		return fileError(opSave, o.Manifest, err)
-	}
-	switch info, err := os.Lstat(o.Manifest); {
-	case err != nil:
-		return nil // it can be made
-	case info.IsDir():
-		return &fault.Error{Kind: fault.Usage, Cause: "destination", Op: opSave, Subject: o.Manifest, Msg: "it is a folder, where the manifest goes",
-			Hint: "name another file with --manifest, or --no-manifest"}
-	case o.Force:
-		return nil
-	}
-	// A manifest without its snapshot is of no use to anybody.
-	if _, err := ReadManifest(o.Manifest); err == nil && !there && o.Manifest == ManifestPath(o.Dest) {
-		return nil
-	}
-	return exists(o.Manifest)
+	return p, err
 }
 
-func exists(path string) error {
-	return &fault.Error{Kind: fault.Refused, Cause: "file_exists", Op: opSave, Subject: path, Msg: "it is there already, and would be overwritten",
-		Hint: "give another name, or --force"}
-}
+func (p parts) drop() error { return errors.Join(p.snapshot.drop(), p.manifest.drop()) }
 
-// part is a snapshot that has not got its name yet. As long as it is open no other
+// part is a file that has not got its name yet. As long as it is open no other
 // save to the same place begins.
 type part struct {
 	*os.File
@@ -158,6 +126,9 @@ func (p *part) commit(force bool) error {
 
 // drop removes the file if it has not got its name, and lets other saves begin.
 func (p *part) drop() error {
+	if p == nil {
+		return nil
+	}
 	var err error
 	if !p.named {
 		err = os.Remove(p.Name())
