@@ -62,15 +62,19 @@ The restored members are a NEW cluster. Stop every member of the old one first. 
 replace one member of a living cluster, don't restore: "kvd member replace".
 
 Every member must come from the same file with the same flags. Either write a plan
-once (--write-plan) and use it on every host (--plan), where another file is
-refused; or give the same --member flags on every host: the cluster's token is made
-from the file's content then, so that members of different files become different
-clusters and do not talk to each other. etcdutl's flags are taken too.
+once (--write-plan) and use it on every host (--plan), where another file or an
+edited plan is refused; or give the same --member flags on every host: the cluster's
+token is made from the file's content then, so that members of different files
+become different clusters and do not talk to each other. A token of your own
+(--initial-cluster-token) goes without that protection, and one that makes an ID of
+the old cluster again is refused. etcdutl's flags are taken too.
 
 Kubernetes, and everything that watches, must not see the revision go back: it
 would wait without an error for changes that never come. --bump-revision auto lifts
 the revision by 1,000,000,000 (more than a week of 1,500 writes a second) and marks
-all before as compacted, so that every watch ends and its client lists anew.
+all before as compacted, so that every watch ends and its client lists anew. How far
+clients may be ahead is told from the snapshot's age, which only the manifest beside
+it knows: keep the two together.
 
 A file without a hash (a copy of member/snap/db), or with one that does not match
 and whole pages, needs --skip-hash-check. Leases come back with their full TTL.

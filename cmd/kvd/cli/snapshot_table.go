@@ -36,7 +36,7 @@ func snapshotRows(s *snapshot.Status) []snapshotRow {
 	}
 	rows := []snapshotRow{
 		{"file", s.File},
-		{"integrity", string(s.Integrity.Class) + ": " + s.Integrity.Message},
+		{"integrity", string(s.Integrity.Class) + ": " + strings.TrimPrefix(s.Integrity.Message, string(s.Integrity.Class)+": ")},
 		{"size", sizeText(s.SizeBytes)},
 		{"in use", sizeText(s.InUseBytes)},
 		{"sha256 of " + whole, s.Digests.FileSHA256},
@@ -44,6 +44,9 @@ func snapshotRows(s *snapshot.Status) []snapshotRow {
 		{"hashkv", fmt.Sprintf("%d (revision %d, compacted %d)", kv.Hash, kv.Revision, kv.CompactRevision)},
 		{"revision", fmt.Sprint(s.Revision)},
 		{"compacted revision", numberOr(s.CompactRevision, "never compacted")},
+	}
+	if in := s.Integrity; in.Manifest != "" {
+		rows = append(rows, snapshotRow{"manifest beside it", orDefault(in.ManifestMessage, string(in.Manifest))})
 	}
 	if s.Packed != nil {
 		rows = append(rows, snapshotRow{"stored", fmt.Sprintf("%s, %s, sha256 %s", s.Packed.Compression, sizeText(s.Packed.SizeBytes), s.Packed.SHA256)})
@@ -78,7 +81,7 @@ func snapshotInside(s *snapshot.Status) []snapshotRow {
 	rows := []snapshotRow{
 		{"leases", leases},
 		{"alarms", noneOr(strings.Join(alarms, ", "))},
-		{"authentication", fmt.Sprintf("%s (%d users, %d roles)", auth, s.Auth.Users, s.Auth.Roles)},
+		{"authentication", fmt.Sprintf("%s (%s, %s)", auth, count(int(s.Auth.Users), "user"), count(int(s.Auth.Roles), "role"))},
 		{"cluster version", orDash(s.ClusterVersion)},
 		{"storage version", orDefault(s.StorageVersion, "not stored (before 3.6)")},
 		{"raft", fmt.Sprintf("index %d, term %d", s.ConsistentIndex, s.Term)},

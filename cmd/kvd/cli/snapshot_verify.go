@@ -104,7 +104,7 @@ func verificationTable(v *snapshot.Verification) func(io.Writer) error {
 		fmt.Fprintf(w, "%s: %s (%s)\n", render.Safe(v.File), v.Verdict.Words(), v.Class)
 		fmt.Fprintf(w, "%s\n", render.Safe(v.Summary))
 		if c := v.Content; c != nil {
-			fmt.Fprintf(w, "%d keys, %d revisions, revision %d, compacted %d, %s\n", c.Keys, c.Revisions, c.Revision, c.CompactRevision, sizeText(v.SizeBytes))
+			fmt.Fprintf(w, "%s, %s, revision %d, compacted %d, %s\n", count(int(c.Keys), "key"), count(int(c.Revisions), "record"), c.Revision, c.CompactRevision, sizeText(v.SizeBytes))
 		}
 		if b := v.Boot; b != nil {
 			fmt.Fprintf(w, "boot: %s (%s)\n", render.Safe(b.Summary), seconds(b.TookSeconds))

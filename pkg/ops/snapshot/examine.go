@@ -50,7 +50,8 @@ type examination struct {
 	live       bool
 	changed    bool // a server wrote to it while it was read
 	content    content
-	kubernetes bool // there are keys that only an API server writes
+	manifest   *Manifest // that beside the file, where it is of this one
+	kubernetes bool      // there are keys that only an API server writes
 }
 
 // errUnreadable is wrapped by errors of the disk.

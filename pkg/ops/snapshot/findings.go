@@ -56,6 +56,9 @@ func (e *examination) notes() []Finding {
 		out = append(out, Finding{Severity: s, Class: class, Message: fmt.Sprintf(format, args...)})
 	}
 	s := &e.status
+	if in := s.Integrity; in.ManifestMessage != "" {
+		add(SeverityWarning, "manifest_"+string(in.Manifest), "%s", in.ManifestMessage)
+	}
 	if s.PendingCompactRevision != nil {
 		add(SeverityNote, "pending_compaction", "a compaction to revision %d has not ended; the first start carries it out", *s.PendingCompactRevision)
 	}

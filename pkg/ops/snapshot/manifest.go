@@ -24,6 +24,17 @@ const (
 	VerifiedHash = "hash" // only the SHA-256 that the server sends behind the pages
 )
 
+// ManifestState says what the manifest beside a file is.
+type ManifestState string
+
+// The states of a manifest.
+const (
+	ManifestAbsent     ManifestState = "absent"
+	ManifestMatches    ManifestState = "matches"
+	ManifestMismatch   ManifestState = "mismatch"   // it is of other bytes
+	ManifestUnreadable ManifestState = "unreadable" // there is something, and it is no manifest
+)
+
 // Manifest says what a stored snapshot is. It lies beside it, at ManifestPath.
 // The names are a contract, see docs/formats/snapshot.md.
 type Manifest struct {

@@ -83,8 +83,9 @@ type RestoreMember struct {
 // server from starting on it, until Close.
 //
 // Errors: fault.Usage where the options contradict each other, fault.Refused
-// where a target is not free, the file is another one than the recipe's, a server
-// holds it, or it has no hash and the recipe does not say to go without;
+// where a target is not free, the file is another one than the recipe's, the token
+// was made for another restore or makes the old cluster again, a server holds the
+// file, or it has no hash and the recipe does not say to go without;
 // fault.Damage where it is not restorable.
 func PlanRestore(ctx context.Context, o RestoreOptions, sink progress.Sink) (*Restore, error) {
 	r := &Restore{Recipe: o.Recipe, path: o.File, spool: o.SpoolDir, sink: sink}
@@ -191,8 +192,8 @@ func (r *Restore) load(ctx context.Context, op string) error {
 		return err
 	}
 	r.source.status.Packed = f.packed()
+	r.source.holdAgainstManifest()
 	r.Verification = r.source.verification()
-	r.Verification.holdAgainstManifest()
 	return nil
 }
 
@@ -204,6 +205,9 @@ func (r *Restore) settle() error {
 	if to := r.bumpedTo(); to != 0 && to <= r.Verification.Content.Revision {
 		return recipeError("bump_revision", fmt.Sprintf("%d is too little: the last record has revision %d, and %d is compacted already",
 			r.Recipe.BumpRevision, r.source.content.last.Main, r.Verification.Content.Revision), "")
+	}
+	if err := r.refuseOldCluster(); err != nil {
+		return err
 	}
 	return r.makePlan()
 }

@@ -1,8 +1,8 @@
 package snapshot
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +10,10 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+
+	goyaml "go.yaml.in/yaml/v3"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
@@ -119,21 +122,24 @@ func (r *Recipe) names() []string {
 // of the file.
 func (r *Recipe) complete(s *Status) error {
 	own := RecipeSnapshot{SHA256: s.Digests.FileSHA256, SizeBytes: s.SizeBytes, Revision: s.Revision}
-	if r.Snapshot.SHA256 != "" && r.Snapshot.SHA256 != own.SHA256 {
+	switch planned := r.Snapshot; {
+	case planned == RecipeSnapshot{}, planned == own:
+	case planned.SHA256 == own.SHA256:
+		return &fault.Error{Kind: fault.Refused, Cause: "restore_plan", Op: opRestore, Subject: s.File,
+			Msg: fmt.Sprintf("the plan was edited: it says that the snapshot has %d bytes and revision %d, and what has that sha256 has %d and %d",
+				planned.SizeBytes, planned.Revision, own.SizeBytes, own.Revision),
+			Hint: "write another plan with --write-plan, and use it on every host"}
+	default:
 		return &fault.Error{Kind: fault.Refused, Cause: "another_snapshot", Op: opRestore, Subject: s.File,
 			Msg: fmt.Sprintf("it is not the snapshot of the plan: sha256 %s, revision %d, and the plan is for %s, revision %d",
-				short(own.SHA256), own.Revision, short(r.Snapshot.SHA256), r.Snapshot.Revision),
+				short(own.SHA256), own.Revision, short(planned.SHA256), planned.Revision),
 			Hint: "every member must be restored from the same file, or they hold different data and never notice: fetch the plan's file to this host"}
 	}
 	r.Format, r.Snapshot = recipeFormat, own
 	if r.BumpRevision > math.MaxInt64/2-own.Revision {
 		return recipeError("bump_revision", fmt.Sprintf("%d is too far: revisions are 64 bits", r.BumpRevision), "")
 	}
-	if r.Token == "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %t", own.SHA256, r.BumpRevision, r.ClearAlarms))
-		r.Token = "restored-" + hex.EncodeToString(sum[:6])
-	}
-	return nil
+	return r.settleToken()
 }
 
 // short makes a digest that people can compare.
@@ -149,8 +155,14 @@ func (r *Recipe) check() error {
 		if m.Name == "" || len(m.PeerURLs) == 0 {
 			return recipeError("members", fmt.Sprintf("%q has no name or no peer URL", m.Name), "")
 		}
-		if _, err := types.NewURLs(m.PeerURLs); err != nil {
+		urls, err := types.NewURLs(m.PeerURLs)
+		if err != nil {
 			return recipeError("members", m.Name+": "+err.Error(), "")
+		}
+		for _, u := range urls {
+			if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Scheme != "unix" && u.Scheme != "unixs" && (err != nil || port == 0) {
+				return recipeError("members", fmt.Sprintf("%s: the port of %s is none", m.Name, u.String()), "a port is 1 to 65535")
+			}
 		}
 		for _, u := range m.PeerURLs {
 			if other, taken := owner[u]; taken {
@@ -198,16 +210,46 @@ func ReadRecipe(path string) (Recipe, error) {
 	switch {
 	case err == nil && r.Format != recipeFormat:
 		err = fmt.Errorf("its format is %q, and this kvd reads %q", r.Format, recipeFormat)
-	case err == nil && (len(r.Snapshot.SHA256) != 2*sha256.Size || r.Token == ""):
-		err = fmt.Errorf("the snapshot's sha256 or the token is missing")
 	case err == nil:
-		err = r.check()
+		if err = wholeRecipe(raw); err == nil {
+			err = r.check()
+		}
 	}
 	if err != nil {
 		return r, &fault.Error{Kind: fault.Usage, Cause: "restore_plan", Op: "read plan", Subject: path, Err: err,
 			Hint: "`kvd snapshot restore FILE --write-plan PATH …` writes one"}
 	}
 	return r, nil
+}
+
+// wholeRecipe says whether everything is in a recipe's file, once: what was cut off
+// or deleted would count as 0, and a second document would not be read.
+func wholeRecipe(raw []byte) error {
+	docs := goyaml.NewDecoder(bytes.NewReader(raw))
+	var r struct {
+		Recipe   map[string]any `yaml:",inline"`
+		Snapshot map[string]any `yaml:"snapshot"`
+	}
+	if err := docs.Decode(&r); err != nil {
+		return err
+	}
+	if err := docs.Decode(&goyaml.Node{}); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one document in it")
+	}
+	for _, key := range []string{"initial_cluster_token", "members", "bump_revision", "clear_alarms", "skip_hash_check"} {
+		if v := r.Recipe[key]; v == nil || v == "" {
+			return fmt.Errorf("%s is missing: a plan has every key that --write-plan wrote", key)
+		}
+	}
+	for _, key := range []string{"sha256", "size_bytes", "revision"} {
+		if r.Snapshot[key] == nil {
+			return fmt.Errorf("snapshot.%s is missing: a plan has every key that --write-plan wrote", key)
+		}
+	}
+	if sha, ok := r.Snapshot["sha256"].(string); !ok || len(sha) != 2*sha256.Size {
+		return errors.New("snapshot.sha256 is none")
+	}
+	return nil
 }
 
 // Write writes the recipe to a file that is not there yet: a plan is written once.
@@ -227,6 +269,12 @@ func (r *Recipe) Write(path string) error {
 	return nil
 }
 
+// recipeError names what is wrong by the flag that says it, and by its key in a
+// plan where that is another.
 func recipeError(what, msg, hint string) error {
-	return &fault.Error{Kind: fault.Usage, Cause: what, Op: opRestore, Msg: what + ": " + msg, Hint: hint}
+	named := map[string]string{"members": "members", "bump_revision": "--bump-revision (bump_revision of a plan)"}[what]
+	if named == "" {
+		named = "--" + strings.ReplaceAll(what, "_", "-")
+	}
+	return &fault.Error{Kind: fault.Usage, Cause: what, Op: opRestore, Msg: named + ": " + msg, Hint: hint}
 }

@@ -24,6 +24,7 @@ func (r *Restore) notes() []string {
 	if n := len(r.Recipe.Members); n%2 == 0 {
 		out = append(out, fmt.Sprintf("%d members bear no more failures than %d", n, n-1))
 	}
+	out = append(out, r.tokenNotes()...)
 	out = append(out, r.bumpNotes()...)
 	for _, f := range r.source.notes() {
 		switch {
@@ -49,13 +50,20 @@ func (r *Restore) notes() []string {
 // Source: go.etcd.io/etcd/server/v3 v3.7.3, storage/mvcc/watchable_store.go (watch, syncWatchers).
 func (r *Restore) bumpNotes() []string {
 	s := r.Verification.Content
-	age := max(0, time.Since(r.takenAt()))
+	age, unknown := r.age()
 	ahead := int64(age.Seconds()) * AutoBumpRate
-	old := fmt.Sprintf("the snapshot is %s old or more: at %d revisions a second clients may be %d ahead of it", roughly(age), AutoBumpRate, ahead)
+	old := fmt.Sprintf("the snapshot was taken %s ago: at %d revisions a second clients may be %d ahead of it", roughly(age), AutoBumpRate, ahead)
+	if unknown != "" {
+		old = fmt.Sprintf("how old the snapshot is, is not known (%s): at %d revisions a second clients may be %d ahead of it for each hour", unknown, AutoBumpRate, AutoBumpRate*3600)
+	}
 	if to := r.bumpedTo(); to > 0 {
 		out := []string{fmt.Sprintf("the revision goes from %d to %d, and all up to there counts as compacted: what watched before is told so and lists anew. Older revisions can no longer be read", s.Revision, to)}
-		if ahead > r.Recipe.BumpRevision {
-			out = append(out, fmt.Sprintf("%s, more than the %d it is lifted by: give --bump-revision %d or more", old, r.Recipe.BumpRevision, ahead+ahead/10))
+		by := r.Recipe.BumpRevision
+		switch {
+		case unknown != "":
+			out = append(out, fmt.Sprintf("%s; the %d that it is lifted by last for %s", old, by, roughly(time.Duration(by/AutoBumpRate)*time.Second)))
+		case ahead > by:
+			out = append(out, fmt.Sprintf("%s, more than the %d it is lifted by: give --bump-revision %d or more", old, by, ahead+ahead/10))
 		}
 		return out
 	}
@@ -69,14 +77,19 @@ func (r *Restore) bumpNotes() []string {
 	}
 }
 
-// takenAt is when the snapshot was taken, by its manifest; without one when the
-// file was written, which may be later.
-func (r *Restore) takenAt() time.Time {
-	m, err := ReadManifest(ManifestPath(r.file.Name()))
-	if err == nil && m.SnapshotSHA256 == r.Recipe.Snapshot.SHA256 && !m.StartedAt.IsZero() {
-		return m.StartedAt
+// age is how long ago the save of the snapshot began, in whole seconds, rounded up.
+// Only its manifest knows: a file's own time is that of the copy. Where that is not
+// known the second value says why.
+func (r *Restore) age() (time.Duration, string) {
+	m := r.source.manifest
+	if m == nil || m.StartedAt.IsZero() {
+		return 0, "no manifest of it lies beside it, and the time of a file may be that of a copy"
 	}
-	return r.stat.ModTime()
+	age := time.Since(m.StartedAt)
+	if age < 0 {
+		return 0, "by its manifest it was taken at " + m.StartedAt.Format(time.RFC3339) + ", which is in the future here"
+	}
+	return age.Truncate(time.Second) + time.Second, ""
 }
 
 // roughly shows a duration by its largest unit or two.

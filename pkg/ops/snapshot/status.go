@@ -64,6 +64,10 @@ type Integrity struct {
 	Class   Class     `json:"class"`
 	Hash    HashState `json:"hash"`
 	Message string    `json:"message"`
+	// Manifest says what lies beside the file, and ManifestMessage what is wrong
+	// with that.
+	Manifest        ManifestState `json:"manifest,omitempty"`
+	ManifestMessage string        `json:"manifest_message,omitempty"`
 }
 
 // Digests are the two digests of a file: of its bytes, and of what is in it.

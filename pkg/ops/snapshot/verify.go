@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
@@ -29,6 +31,7 @@ func Inspect(ctx context.Context, path string, o Options, sink progress.Sink) (*
 		return nil, err
 	}
 	e.status.Packed = f.packed()
+	e.holdAgainstManifest()
 	j := e.verdict()
 	switch {
 	case j.verdict == Restorable || j.verdict == Unproven:
@@ -57,26 +60,26 @@ func Verify(ctx context.Context, path string, o Options, sink progress.Sink) (*V
 		return nil, err
 	}
 	e.status.Packed = f.packed()
-	v := e.verification()
-	v.holdAgainstManifest()
-	return v, nil
+	e.holdAgainstManifest()
+	return e.verification(), nil
 }
 
-// holdAgainstManifest notes where the manifest beside a file is of another one,
-// which may be as whole as that.
-func (v *Verification) holdAgainstManifest() {
-	path := ManifestPath(v.File)
-	m, err := ReadManifest(path)
-	if err != nil {
-		return // there is none
+// holdAgainstManifest compares the file with the manifest that lies beside it, which
+// may be that of another one, as whole as this.
+func (e *examination) holdAgainstManifest() {
+	path, sum, in := ManifestPath(e.path), e.hashes.file, &e.status.Integrity
+	if e.status.Packed != nil {
+		sum = e.status.Packed.SHA256
 	}
-	sum := v.Content.Digests.FileSHA256
-	if v.Packed != nil {
-		sum = v.Packed.SHA256
-	}
-	if sum != m.SHA256 {
-		v.Findings = append(v.Findings, Finding{Severity: SeverityWarning, Class: "manifest_mismatch",
-			Message: fmt.Sprintf("%s is the manifest of another file: its sha256 is %s, this one's %s", path, m.SHA256, sum)})
+	switch m, err := ReadManifest(path); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENAMETOOLONG):
+		in.Manifest = ManifestAbsent
+	case err != nil:
+		in.Manifest, in.ManifestMessage = ManifestUnreadable, fmt.Sprintf("%s, where the manifest would be, is none that can be read: %s", path, fault.Why(err))
+	case m.SHA256 != sum:
+		in.Manifest, in.ManifestMessage = ManifestMismatch, fmt.Sprintf("%s is the manifest of another file: its sha256 is %s, this one's %s", path, m.SHA256, sum)
+	default:
+		in.Manifest, e.manifest = ManifestMatches, m
 	}
 }
 
@@ -134,6 +137,7 @@ func reword(err error, op string) error {
 // verdict judges what was found, and records the judgement in the status.
 func (e *examination) verdict() judgement {
 	j := e.judge()
-	e.status.Integrity = Integrity{Class: j.class, Hash: e.hashes.state, Message: j.summary}
+	in := &e.status.Integrity
+	in.Class, in.Hash, in.Message = j.class, e.hashes.state, j.summary
 	return j
 }
