@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
@@ -91,6 +94,26 @@ func TestInterrupts(t *testing.T) {
 	}
 	if got := codeOf(&fault.Error{Kind: fault.Interrupted}, in.signal()); got != 143 {
 		t.Errorf("exit code %d, want 143", got)
+	}
+}
+
+// A hang-up ends a command as Ctrl-C does, so that it cleans up, unless it is ignored.
+func TestHangUp(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("ignored in whatever runs the tests, as under nohup")
+	}
+	ctx, in, done := watchSignals(t.Context(), io.Discard)
+	defer done()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		t.Fatal("it did not end the command")
+	}
+	if got := codeOf(&fault.Error{Kind: fault.Interrupted}, in.signal()); got != 130 {
+		t.Errorf("exit code %d, want 130", got)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -85,8 +83,6 @@ func runDrillNospace(ctx context.Context, app *App, o drillOptions) error {
 func playDrill[R any](ctx context.Context, app *App, tell func(io.Writer, R, drill.Phase) error,
 	play func(context.Context, func(R, drill.Phase)) (R, error),
 ) error {
-	ctx, done := sparingCleanup(ctx)
-	defer done()
 	table := app.Global.Output == render.Table
 	var told error
 	began := false
@@ -103,13 +99,4 @@ func playDrill[R any](ctx context.Context, app *App, tell func(io.Writer, R, dri
 		return nil // it was proved; that nobody reads on is not an error
 	}
 	return errors.Join(err, told)
-}
-
-// sparingCleanup keeps a hang-up from killing this process before it has removed
-// its cluster: it ends the context. (A reader that leaves is App.Run's concern.)
-func sparingCleanup(ctx context.Context) (context.Context, func()) {
-	if signal.Ignored(syscall.SIGHUP) { // nohup
-		return ctx, func() {}
-	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }

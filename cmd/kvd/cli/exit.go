@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"syscall"
 
 	"kvd/pkg/ops/fault"
 )
@@ -38,8 +39,8 @@ func codeOf(err error, signal int) int {
 		return 0
 	}
 	kind := fault.KindOf(err)
-	if kind == fault.Interrupted && signal != 0 {
-		return 128 + signal
+	if kind == fault.Interrupted && signal == int(syscall.SIGTERM) {
+		return 128 + signal // any other: as for Ctrl-C
 	}
 	for _, e := range exitCodes() {
 		if e.Kind == kind {

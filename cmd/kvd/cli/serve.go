@@ -33,7 +33,7 @@ as etcd's do.
 kubernetes or standalone. --print-config shows what the server would run with
 and where each value comes from (-o table|json|yaml), and starts nothing.
 
-SIGTERM or SIGINT hands leadership to another member, lets running requests
+SIGTERM, SIGINT or SIGHUP hands leadership to another member, lets running requests
 end, closes the files and exits 0. Open watches are cut after etcd's request
 timeout (7 s by default).`,
 		Cost: "It is the server. A new member without --initial-cluster begins a cluster of its own.",

@@ -15,8 +15,8 @@ import (
 // Nobody types that fast.
 const sameSignal = 100 * time.Millisecond
 
-// interrupts turns SIGINT and SIGTERM into the end of a command. By default the
-// first signal ends the context. A command that changes something goes gentle:
+// interrupts turns SIGINT, SIGTERM and SIGHUP into the end of a command: a terminal
+// that is closed is no reason to leave half-written files. By default the first signal ends the context. A command that changes something goes gentle:
 // then the first signal only asks for a stop after the step in hand, and the
 // second ends the context. A third one kills the process, as it would have
 // without us. What comes within a moment of the first one is the same: timeout(1)
@@ -33,12 +33,22 @@ type interrupts struct {
 	stop   chan struct{}
 }
 
+// endings are the signals that end a command. A hang-up that is ignored, as under
+// nohup, stays so.
+func endings() []os.Signal {
+	all := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
+
 // watchSignals begins to listen; the returned function ends that.
 func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *interrupts, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	in := &interrupts{cancel: cancel, errOut: errOut, stop: make(chan struct{})}
 	ch := make(chan os.Signal, 3)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(ch, endings()...)
 	// Caught and dropped: a reader that leaves must not kill a plan half-way. The
 	// write returns EPIPE instead. (Ignored, it would be inherited by hooks.)
 	pipes := make(chan os.Signal, 1)
@@ -74,7 +84,7 @@ func (in *interrupts) received(s os.Signal) {
 	case in.seen == 1 || (in.gentle != nil && in.seen == 2):
 		in.cancel()
 	default:
-		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+		signal.Reset(endings()...)
 	}
 }
 

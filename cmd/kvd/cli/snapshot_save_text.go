@@ -23,7 +23,9 @@ quorum, and comes from one member in one stream.
 What was saved is checked as "kvd snapshot verify" does: the hash that the member
 sends, every page, every record. The file gets its name when that is done and all
 of it is on disk. Whatever goes wrong before, nothing is there under that name: a
-file DEST.kvd.part, left by a process that was killed, is replaced by the next run.
+file DEST.kvd.part, left by a process that was killed (SIGKILL), is replaced by the
+next run, and a *.kvd.part in that folder that nobody holds and that is more than an
+hour old is removed.
 A file that is there already is overwritten with --force only; where DEST is a link
 to a file, the snapshot comes in the place of the link, and that file stays as it is.
 

@@ -216,6 +216,7 @@ func (s *save) begin(ctx context.Context, c candidate) (*cluster.SnapshotStream,
 
 // store takes the stream to its destination.
 func (s *save) store(ctx context.Context, stream *cluster.SnapshotStream) error {
+	s.sweep()
 	p, err := s.o.createParts()
 	if err == nil {
 		err = s.storeIn(ctx, stream, p)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -268,6 +269,33 @@ func TestSaveAfterAKill(t *testing.T) {
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
+}
+
+// What saves to other names have left goes as well, but not what may be in use.
+func TestSaveSweeps(t *testing.T) {
+	t.Parallel()
+	s := startSource(t, 1)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	dayAgo := time.Now().Add(-24 * time.Hour)
+	for _, name := range []string{"1.db.kvd.part", "2.db.kvd.part", "3.db.kvd.part", "other.part"} {
+		if err := os.WriteFile(at(name), []byte("a part"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inUse, err := os.Open(at("2.db.kvd.part"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inUse.Close() //nolint:errcheck // only locked
+	if err := errors.Join(syscall.Flock(int(inUse.Fd()), syscall.LOCK_EX), os.Chtimes(at("1.db.kvd.part"), dayAgo, dayAgo),
+		os.Chtimes(inUse.Name(), dayAgo, dayAgo), os.Chtimes(at("other.part"), dayAgo, dayAgo)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.save(servertest.Context(t, time.Minute), options(at("s.db")), progress.Discard); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, dir, "2.db.kvd.part", "3.db.kvd.part", "other.part", "s.db", "s.db.json")
 }
 
 // With a member down it says which, and takes a follower; without a quorum it

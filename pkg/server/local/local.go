@@ -63,6 +63,7 @@ type Cluster struct {
 	opts    Options
 	root    string
 	ownRoot bool
+	lock    *os.File // of the temporary folder, see makeTemp
 
 	mu      sync.Mutex
 	members []*member
@@ -93,11 +94,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return nil, errors.Join(err, err2)
 		}
 	}
-	c.closeGates()
-	if c.ownRoot {
-		err = errors.Join(err, os.RemoveAll(c.root))
-	}
-	return nil, err
+	return nil, errors.Join(err, c.Close())
 }
 
 // New prepares a cluster without starting any member: StartMember does that, one
@@ -108,11 +105,13 @@ func New(o Options) (*Cluster, error) {
 	}
 	c := &Cluster{opts: o, root: o.Dir}
 	var err error
-	if c.root == "" {
-		c.ownRoot = true
-		c.root, err = os.MkdirTemp("", "kvd-local-")
-	} else {
+	switch c.ownRoot = o.Dir == ""; {
+	case !c.ownRoot:
 		err = os.MkdirAll(c.root, 0o700)
+	case o.Detach: // nobody removes it
+		c.root, err = os.MkdirTemp("", tempPrefix)
+	default:
+		c.root, c.lock, err = makeTemp()
 	}
 	if err != nil {
 		return nil, failed("prepare", "", err, "a folder for the members' data could not be made", "check free space and permissions")
@@ -258,10 +257,15 @@ func (c *Cluster) Stop(ctx context.Context) error {
 func (c *Cluster) Close() error {
 	c.killAll()
 	c.closeGates()
-	if c.ownRoot {
-		return os.RemoveAll(c.root)
+	if !c.ownRoot {
+		return nil
 	}
-	return nil
+	err := os.RemoveAll(c.root)
+	if c.lock != nil {
+		err = errors.Join(err, c.lock.Close())
+		c.lock = nil
+	}
+	return err
 }
 
 func (c *Cluster) killAll() {

@@ -1,0 +1,42 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The folder of a process that was killed goes with the next one; the folder of one
+// that lives stays, and one whose members outlive their process.
+func TestTempFolders(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	start := func(o Options) *Cluster {
+		o.Command.Path = "/nowhere" // nothing is started
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	killed, alive, detached := start(Options{}), start(Options{}), start(Options{Detach: true})
+	if err := os.WriteFile(filepath.Join(killed.Root(), "db"), []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.lock.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	next := start(Options{})
+	for _, c := range []*Cluster{killed, alive, detached, next} {
+		if _, err := os.Stat(c.Root()); (err == nil) != (c != killed) {
+			t.Errorf("%v", err)
+		}
+	}
+	for _, c := range []*Cluster{alive, next, detached} {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
