@@ -1,0 +1,178 @@
+package wal
+
+import (
+	"fmt"
+)
+
+// Effect says that an entry may have changed nothing when it was applied, or has
+// not. What the log can't know is not guessed at: an entry without an Effect may
+// still have failed.
+type Effect struct {
+	None  bool   `json:"none"`  // it has had none; false: it may have had none, or another
+	Cause string `json:"cause"` // stable, one of the constants
+	Why   string `json:"why"`
+}
+
+// Causes of an Effect.
+const (
+	EffectBranch       = "branch"        // a transaction: which branch was taken is not in the log
+	EffectNoSpace      = "nospace"       // refused: the NOSPACE alarm was on
+	EffectCorrupt      = "corrupt"       // refused: the CORRUPT alarm was on
+	EffectLeaseGone    = "lease_gone"    // refused: the lease is not there
+	EffectCompacted    = "compacted"     // refused if it was compacted as far before
+	EffectAuthRevision = "auth_revision" // refused if the permissions changed between proposal and application
+	EffectNeedsKey     = "needs_key"     // refused if the key is not there
+)
+
+const (
+	// remembered is for how many leases it is remembered which entry revoked them.
+	remembered = 1 << 16
+	// inFlight is how far a request may be behind when it is applied: etcd takes
+	// no more of them while it has so many to apply
+	// (maxGapBetweenApplyAndCommitIndex in server/etcdserver/v3_server.go).
+	inFlight = 5000
+)
+
+// effects follows what decides whether an entry has an effect. It is told of
+// committed entries only.
+type effects struct {
+	alarms    map[string]map[ID]uint64 // alarm, member that raised it → entry
+	revoked   recent
+	compacted int64  // the highest revision that was asked for,
+	compactAt uint64 // and the entry that did
+
+	authAt  uint64 // the last change of permissions,
+	authWas uint64 // and the newest revision of permissions that was seen before it
+	authRev uint64 // the newest that was seen
+}
+
+func newEffects() *effects {
+	return &effects{alarms: map[string]map[ID]uint64{"nospace": {}, "corrupt": {}}}
+}
+
+// judge returns what is to be said of an entry.
+func (e *effects) judge(index uint64, r *Request) *Effect {
+	if why := e.refused(r); why != nil {
+		return why
+	}
+	if r.AuthRevision > 0 && r.AuthRevision <= e.authWas && index <= e.authAt+inFlight {
+		return &Effect{false, EffectAuthRevision, fmt.Sprintf("it was proposed at revision %d of the permissions, which entry %d was to change", r.AuthRevision, e.authAt)}
+	}
+	switch {
+	case r.Type == TxnType && len(r.Txn.Compare) > 0 && (writes(r.Txn.Success, false) || writes(r.Txn.Failure, false)):
+		return &Effect{false, EffectBranch, "which branch was taken is not in the log"}
+	case r.Type == PutType && (r.KV.IgnoreValue || r.KV.IgnoreLease):
+		return &Effect{false, EffectNeedsKey, "it needs the key to be there"}
+	case r.Type == CompactionType && r.Compaction.Revision <= e.compacted:
+		return &Effect{false, EffectCompacted, fmt.Sprintf("entry %d was to compact up to revision %d already", e.compactAt, e.compacted)}
+	}
+	return nil
+}
+
+// refused knows of requests that have failed for certain.
+func (e *effects) refused(r *Request) *Effect {
+	capped, corrupt := false, false // server/etcdserver/apply, capped.go and corrupt.go
+	var lease LeaseID
+	switch r.Type {
+	case PutType:
+		capped, corrupt, lease = true, true, r.KV.Lease
+	case TxnType:
+		capped, corrupt = writes(r.Txn.Success, true) || writes(r.Txn.Failure, true), true
+	case LeaseGrantType:
+		capped, corrupt = true, true
+	case LeaseRevokeType:
+		corrupt, lease = true, r.Lease.ID
+	case RangeType, DeleteRangeType, CompactionType:
+		corrupt = true
+	}
+	if at := first(e.alarms["corrupt"]); at > 0 && corrupt {
+		return &Effect{true, EffectCorrupt, fmt.Sprintf("refused: the CORRUPT alarm was raised by entry %d", at)}
+	}
+	if at := first(e.alarms["nospace"]); at > 0 && capped {
+		return &Effect{true, EffectNoSpace, fmt.Sprintf("refused: the NOSPACE alarm was raised by entry %d", at)}
+	}
+	if at := e.revoked.at(lease); at > 0 {
+		return &Effect{true, EffectLeaseGone, fmt.Sprintf("refused: entry %d revoked the lease", at)}
+	}
+	return nil
+}
+
+// first returns the earliest entry that raised an alarm; 0: it is not raised.
+func first(raised map[ID]uint64) (at uint64) {
+	for _, i := range raised {
+		if at == 0 || i < at {
+			at = i
+		}
+	}
+	return at
+}
+
+// writes reports whether requests change a key; puts: whether they put one.
+func writes(ops []Op, puts bool) bool {
+	for i := range ops {
+		o := &ops[i]
+		switch {
+		case o.Op == PutType, o.Op == DeleteRangeType && !puts:
+			return true
+		case o.Txn != nil && (writes(o.Txn.Success, puts) || writes(o.Txn.Failure, puts)):
+			return true
+		}
+	}
+	return false
+}
+
+// apply follows an entry that had an effect, or may have had one.
+func (e *effects) apply(index uint64, r *Request) {
+	switch {
+	case r.Type == AlarmType && e.alarms[r.Alarm.Alarm] != nil:
+		raised := e.alarms[r.Alarm.Alarm]
+		switch _, on := raised[r.Alarm.Member]; {
+		case r.Alarm.Action == "activate" && !on:
+			raised[r.Alarm.Member] = index
+		case r.Alarm.Action == "deactivate":
+			delete(raised, r.Alarm.Member)
+		}
+	case r.Type == LeaseGrantType:
+		e.revoked.drop(r.Lease.ID)
+	case r.Type == LeaseRevokeType && r.User == "": // a user's may have been refused
+		e.revoked.add(r.Lease.ID, index)
+	case r.Type == CompactionType && r.Compaction.Revision > e.compacted:
+		e.compacted, e.compactAt = r.Compaction.Revision, index
+	}
+	e.authRev = max(e.authRev, r.AuthRevision)
+	if r.changesAuth() {
+		e.authAt, e.authWas = index, e.authRev
+	}
+}
+
+// changesAuth is true for what counts up the revision of the permissions
+// (commitRevision in server/auth/store.go).
+func (r *Request) changesAuth() bool {
+	switch r.Type {
+	case "auth_enable", "auth_disable", "auth_user_add", "auth_user_delete", "auth_user_change_password", "auth_user_grant_role",
+		"auth_user_revoke_role", "auth_role_add", "auth_role_delete", "auth_role_grant_permission", "auth_role_revoke_permission":
+		return true
+	}
+	return false
+}
+
+// recent remembers the entries of so many leases, the last ones.
+type recent struct {
+	index map[LeaseID]uint64
+	order []LeaseID
+}
+
+func (r *recent) at(id LeaseID) uint64 { return r.index[id] }
+
+func (r *recent) add(id LeaseID, index uint64) {
+	if r.index == nil {
+		r.index = map[LeaseID]uint64{}
+	}
+	r.index[id] = index
+	if r.order = append(r.order, id); len(r.order) > remembered {
+		delete(r.index, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+func (r *recent) drop(id LeaseID) { delete(r.index, id) }

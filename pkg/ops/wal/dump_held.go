@@ -1,0 +1,136 @@
+package wal
+
+import "slices"
+
+// maxHeld is for how many keys it is remembered what leases they are on: 100
+// bytes and the key's own for each.
+const maxHeld = 50_000
+
+// Held is a key that a lease held.
+type Held struct {
+	Key   []byte `json:"-"`           // see MarshalJSON
+	Since uint64 `json:"since_index"` // of the entry that put it on the lease
+	Sure  bool   `json:"sure"`        // false: by a transaction, which may have taken its other branch
+}
+
+// hold is that a key is on a lease.
+type hold struct {
+	lease LeaseID
+	since uint64
+	sure  bool
+}
+
+// holds follows which keys are on which leases, of the keys that a filter wants.
+// A key is on one lease, but after a transaction it may be either on the old one
+// or on the new.
+type holds struct {
+	filter *Filter
+	keys   map[string][]hold
+	leases map[LeaseID]map[string]struct{}
+	full   bool // some were not remembered
+}
+
+func newHolds(f *Filter) *holds {
+	return &holds{filter: f, keys: map[string][]hold{}, leases: map[LeaseID]map[string]struct{}{}}
+}
+
+// apply follows an entry. For a revoke it returns the keys that go with the
+// lease.
+func (h *holds) apply(index uint64, r *Request) []Held {
+	switch r.Type {
+	case PutType, DeleteRangeType:
+		h.op(index, &r.KV, true)
+	case TxnType:
+		h.txn(index, &r.Txn, true)
+	case LeaseRevokeType:
+		return h.revoke(r.Lease.ID)
+	}
+	return nil
+}
+
+func (h *holds) txn(index uint64, t *Txn, sure bool) {
+	sure = sure && len(t.Compare) == 0 // then Success is taken
+	for i := range t.Success {
+		h.op(index, &t.Success[i], sure)
+	}
+	for i := range t.Failure {
+		if len(t.Compare) > 0 {
+			h.op(index, &t.Failure[i], false)
+		}
+	}
+}
+
+func (h *holds) op(index uint64, o *Op, sure bool) {
+	switch {
+	case o.Txn != nil:
+		h.txn(index, o.Txn, sure)
+	case o.Op == PutType && !o.IgnoreLease && h.filter.key(o.Key):
+		h.release(string(o.Key), sure)
+		if o.Lease != 0 {
+			h.attach(string(o.Key), hold{o.Lease, index, sure})
+		}
+	case o.Op == DeleteRangeType && len(o.End) == 0:
+		h.release(string(o.Key), sure)
+	case o.Op == DeleteRangeType:
+		for k := range h.keys {
+			if o.covers(k) {
+				h.release(k, sure)
+			}
+		}
+	}
+}
+
+// release takes a key off its leases; if that is not sure, it may still be on them.
+func (h *holds) release(key string, sure bool) {
+	was := h.keys[key]
+	for i := range was {
+		was[i].sure = false
+		if sure {
+			h.detach(key, was[i].lease)
+		}
+	}
+	if sure {
+		delete(h.keys, key)
+	}
+}
+
+func (h *holds) attach(key string, on hold) {
+	was := h.keys[key]
+	if i := slices.IndexFunc(was, func(o hold) bool { return o.lease == on.lease }); i >= 0 {
+		was[i].sure = on.sure
+		return
+	}
+	if len(was) == 0 && len(h.keys) >= maxHeld {
+		h.full = true
+		return
+	}
+	h.keys[key] = append(was, on)
+	if h.leases[on.lease] == nil {
+		h.leases[on.lease] = map[string]struct{}{}
+	}
+	h.leases[on.lease][key] = struct{}{}
+}
+
+func (h *holds) detach(key string, lease LeaseID) {
+	delete(h.leases[lease], key)
+	if len(h.leases[lease]) == 0 {
+		delete(h.leases, lease)
+	}
+}
+
+func (h *holds) revoke(lease LeaseID) []Held {
+	var out []Held
+	for key := range h.leases[lease] {
+		was := h.keys[key]
+		i := slices.IndexFunc(was, func(o hold) bool { return o.lease == lease })
+		out = append(out, Held{[]byte(key), was[i].since, was[i].sure})
+		if was = slices.Delete(was, i, i+1); len(was) == 0 {
+			delete(h.keys, key)
+		} else {
+			h.keys[key] = was
+		}
+	}
+	delete(h.leases, lease)
+	slices.SortFunc(out, func(a, b Held) int { return slices.Compare(a.Key, b.Key) })
+	return out
+}
