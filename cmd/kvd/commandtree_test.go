@@ -45,6 +45,7 @@ func withoutCluster() map[string]string {
 		"snapshot verify":  "reads a file",
 		"snapshot restore": "makes files of a file",
 		"wal list":         "reads files",
+		"wal dump":         "reads files",
 	}
 }
 

@@ -36,13 +36,18 @@ const (
 	DowngradeType       RequestType = "downgrade_info_set"
 )
 
+const (
+	firstAuth = 15 // rank of the first of those about users and roles
+	lastRank  = 32
+)
+
 // requestType names a field of InternalRaftRequest (raft_internal.proto). Were
 // several set, etcd would look at them in the order of rank (dispatch in
 // server/etcdserver/apply/uber_applier.go).
 func requestType(num protowire.Number) (t RequestType, rank int) {
 	switch num {
 	case 2:
-		return V2Request, 1 // until 3.5; reserved since
+		return V2Request, lastRank // until 3.5; reserved since
 	case 1300:
 		return ClusterVersionType, 2
 	case 1301:
@@ -76,7 +81,7 @@ func requestType(num protowire.Number) (t RequestType, rank int) {
 func authType(num protowire.Number) (t RequestType, rank int) {
 	switch num {
 	case 1012:
-		return "authenticate", 15
+		return "authenticate", firstAuth
 	case 1000:
 		return "auth_enable", 16
 	case 1011:
@@ -184,7 +189,7 @@ func (r *Request) Decode(e Entry) {
 // merges the two messages, which is what their bytes in a row mean.
 func (r *Request) internal(b []byte) bool {
 	r.Type = UnknownType
-	whole := b
+	whole, inHeader := b, uint64(0)
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -201,7 +206,7 @@ func (r *Request) internal(b []byte) bool {
 		case num == 1 && typ == protowire.VarintType:
 			r.ID, _ = protowire.ConsumeVarint(field)
 		case num == 100 && typ == protowire.BytesType:
-			if !r.header(message(field)) {
+			if !r.header(message(field), &inHeader) {
 				return false
 			}
 		case rank == 0 || typ != protowire.BytesType:
@@ -215,6 +220,9 @@ func (r *Request) internal(b []byte) bool {
 	if r.Type == V2Request && isMethod(r.raw) {
 		return r.bare(whole)
 	}
+	if r.ID == 0 {
+		r.ID = inHeader
+	}
 	return true
 }
 
@@ -225,13 +233,12 @@ func message(field []byte) []byte {
 	return b
 }
 
-// header reads a RequestHeader.
-func (r *Request) header(b []byte) bool {
-	var id uint64
-	ok := walk(b, func(num protowire.Number, v uint64) {
+// header reads a RequestHeader. Its ID counts where the request has none.
+func (r *Request) header(b []byte, id *uint64) bool {
+	return walk(b, func(num protowire.Number, v uint64) {
 		switch num {
 		case 1:
-			id = v
+			*id = v
 		case 3:
 			r.AuthRevision = v
 		}
@@ -240,10 +247,6 @@ func (r *Request) header(b []byte) bool {
 			r.User = string(v)
 		}
 	})
-	if r.ID == 0 {
-		r.ID = id
-	}
-	return ok
 }
 
 // bare reads what the v2 API of etcd 3.4 proposed: a Request without an
@@ -284,12 +287,14 @@ func (r *Request) body() bool {
 	case MemberAttrType:
 		return r.Member.attributes(r.raw)
 	case V2Request:
-		return r.V2.decode(r.raw, &r.ID)
+		if !r.V2.decode(r.raw, &r.ID) { // as unknown to etcd 3.7 as any
+			r.Type, r.Unknown = UnknownType, append(r.Unknown, UnknownField{2, len(r.raw)})
+		}
+		return true
+	case UnknownType:
+		return true
 	}
-	if r.rank >= 15 {
-		return r.Auth.decode(r.Type, r.raw)
-	}
-	return true // unknown
+	return r.Auth.decode(r.Type, r.raw)
 }
 
 // Body is what the request holds, in the form that its JSON has: a *Op, *Txn and
@@ -307,7 +312,7 @@ func (r *Request) Body() any {
 	case LeaseGrantType, LeaseRevokeType:
 		return &r.Lease
 	case LeaseCheckpointType:
-		return checkpoints{r.Checkpoints}
+		return Checkpoints{r.Checkpoints}
 	case AlarmType:
 		return &r.Alarm
 	case ClusterVersionType, DowngradeType, "downgrade_version_test":
@@ -317,7 +322,7 @@ func (r *Request) Body() any {
 	case V2Request:
 		return &r.V2
 	}
-	if r.rank >= 15 && r.Auth != (Auth{}) {
+	if r.rank >= firstAuth && r.Auth != (Auth{}) {
 		return &r.Auth
 	}
 	return nil

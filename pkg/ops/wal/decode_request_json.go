@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 )
@@ -18,6 +19,15 @@ func asJSON(b []byte) jsonBytes {
 		return jsonBytes{text: &s}
 	}
 	return jsonBytes{raw: b}
+}
+
+// marshal is json.Marshal without escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // keyJSON is a key, and the end of a range of them.
@@ -79,7 +89,7 @@ func (o Op) MarshalJSON() ([]byte, error) {
 		v := valuesJSON(o.Value, o.Preview)
 		out.valueJSON = &v
 	}
-	return json.Marshal(out)
+	return marshal(out)
 }
 
 // MarshalJSON adds key and range_end as Op has them, and what is compared with:
@@ -96,14 +106,14 @@ func (c Compare) MarshalJSON() ([]byte, error) {
 	if c.Target == "value" {
 		v := valuesJSON(c.Value, c.Preview)
 		out.valueJSON = &v
-		return json.Marshal(out)
+		return marshal(out)
 	}
 	var with any = c.Number
 	if c.Target == "lease" {
 		with = LeaseID(c.Number)
 	}
 	out.Value = &with
-	return json.Marshal(out)
+	return marshal(out)
 }
 
 // MarshalJSON adds key and range_end as Op has them, and "password": "redacted"
@@ -123,13 +133,13 @@ func (a Auth) MarshalJSON() ([]byte, error) {
 	if a.HasSecret {
 		out.Password = "redacted"
 	}
-	return json.Marshal(out)
+	return marshal(out)
 }
 
 // MarshalJSON adds the value's size and its preview.
 func (q V2) MarshalJSON() ([]byte, error) {
 	type plain V2
-	return json.Marshal(struct {
+	return marshal(struct {
 		plain
 		valueJSON
 	}{plain(q), valuesJSON(q.Value, q.Preview)})

@@ -64,6 +64,9 @@ type Compare struct {
 	Object  *Object `json:"kubernetes,omitempty"`
 }
 
+// IsPut reports whether it is a put, be its type named by Op or by what is around it.
+func (o *Op) IsPut() bool { return o.put }
+
 // decode reads a PutRequest, RangeRequest or DeleteRangeRequest (rpc.proto).
 func (o *Op) decode(b []byte) bool {
 	o.put = o.Op == PutType

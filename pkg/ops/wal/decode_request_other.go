@@ -61,8 +61,8 @@ type Checkpoint struct {
 	Remaining int64   `json:"remaining_ttl_seconds"`
 }
 
-// checkpoints is the body of a LeaseCheckpointRequest.
-type checkpoints struct {
+// Checkpoints is the body of a LeaseCheckpointRequest.
+type Checkpoints struct {
 	Leases []Checkpoint `json:"leases"`
 }
 

@@ -2,7 +2,6 @@ package wal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -108,7 +107,7 @@ var errEnd = errors.New("the end of the dump")
 // dumper makes lines of records.
 type dumper struct {
 	o       DumpOptions
-	found   survey
+	found   horizon
 	effects *effects
 	holds   *holds
 	granted map[LeaseID]struct{} // leases that the log knows from their beginning
@@ -119,7 +118,7 @@ type dumper struct {
 	fn      func(*Line) error
 }
 
-func newDumper(o DumpOptions, found survey, fn func(*Line) error) *dumper {
+func newDumper(o DumpOptions, found horizon, fn func(*Line) error) *dumper {
 	d := &dumper{o: o, found: found, effects: newEffects(), granted: map[LeaseID]struct{}{}, fn: fn}
 	d.holds = newHolds(&d.o.Filter)
 	d.sum.Commit, d.sum.Last = found.commit, found.last
@@ -254,7 +253,7 @@ func preview(value []byte) []byte { return value[:min(len(value), previewBytes)]
 // MarshalJSON adds the key, as Op has it.
 func (h Held) MarshalJSON() ([]byte, error) {
 	type plain Held
-	return json.Marshal(struct {
+	return marshal(struct {
 		keyJSON
 		plain
 	}{keysJSON(h.Key, nil), plain(h)})

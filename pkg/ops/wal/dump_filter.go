@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -37,10 +38,11 @@ func (f *Filter) request(r *Request) bool {
 	if f.User != "" && r.User != f.User {
 		return false
 	}
-	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, r.Type.named)
+	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, r.Type.Named)
 }
 
-func (t RequestType) named(name string) bool {
+// Named reports whether a name is that of the type, or of its family.
+func (t RequestType) Named(name string) bool {
 	return string(t) == name || strings.HasPrefix(string(t), name+"_")
 }
 
@@ -106,3 +108,18 @@ func (o *Op) covers(key string) bool {
 }
 
 func (o *Op) nonEmpty() bool { return string(o.End) == toLast || string(o.Key) < string(o.End) }
+
+// IsPrefix reports whether a range is that of all keys with a prefix, which key
+// is: its end is the key with its last byte counted up.
+func IsPrefix(key, end []byte) bool {
+	n := len(end)
+	if n == 0 || n > len(key) || end[n-1] == 0 || !bytes.Equal(key[:n-1], end[:n-1]) || key[n-1] != end[n-1]-1 {
+		return false
+	}
+	for _, b := range key[n:] {
+		if b != 0xff { // those carry
+			return false
+		}
+	}
+	return true
+}

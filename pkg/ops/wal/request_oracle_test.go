@@ -53,10 +53,8 @@ func clean(m protoreflect.Message, only string) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		name := strings.ToLower(string(f.Name()))
 		switch {
-		case strings.Contains(name, "password") && name != "no_password" || strings.Contains(name, "token"):
-			if f.Kind() == protoreflect.StringKind {
-				m.Clear(f)
-			}
+		case f.Kind() == protoreflect.StringKind && (strings.Contains(name, "password") || strings.Contains(name, "token")):
+			m.Clear(f)
 		case only != "" && f.Kind() == protoreflect.MessageKind && name != "header" && name != only:
 			m.Clear(f)
 			return true

@@ -17,9 +17,9 @@ const (
 	Overwritten State = "overwritten" // a later leader put another in its place, so that it was never applied
 )
 
-// survey is what has to be known of the whole log before a line of it can be
+// horizon is what has to be known of the whole log before a line of it can be
 // said: which entries were overwritten, what is committed, and where it ends.
-type survey struct {
+type horizon struct {
 	commit uint64
 	last   uint64
 	end    Position // behind the last record
@@ -34,9 +34,9 @@ type cut struct {
 	from uint64
 }
 
-// look surveys a log. Damage is no error here: it ends the log.
-func look(ctx context.Context, dir string) (survey, error) {
-	var s survey
+// look reads a log for its horizon. Damage is no error here: it ends the log.
+func look(ctx context.Context, dir string) (horizon, error) {
+	var s horizon
 	err := Records(ctx, dir, func(r Record) error {
 		s.add(&r)
 		return nil
@@ -47,7 +47,7 @@ func look(ctx context.Context, dir string) (survey, error) {
 	return s, err
 }
 
-func (s *survey) add(r *Record) {
+func (s *horizon) add(r *Record) {
 	s.end = Position{r.File, r.Offset + r.Size}
 	switch r.Type {
 	case StateType:
@@ -66,7 +66,7 @@ func (s *survey) add(r *Record) {
 }
 
 // state says what became of an entry. Entries have to be asked for in order.
-func (s *survey) state(r *Record) State {
+func (s *horizon) state(r *Record) State {
 	s.cuts = slices.DeleteFunc(s.cuts, func(c cut) bool { return !r.before(c.at) })
 	if len(s.cuts) > 0 && s.cuts[0].from <= r.Entry.Index {
 		return Overwritten

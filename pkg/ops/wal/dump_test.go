@@ -1,0 +1,390 @@
+package wal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"kvd/pkg/ops/fault"
+)
+
+// logged is a log that a test writes entry by entry, with etcd's own code.
+type logged struct {
+	t    *testing.T
+	dir  string
+	w    *etcdwal.WAL
+	term uint64
+	next uint64
+}
+
+func newLog(t *testing.T) *logged {
+	t.Helper()
+	l := &logged{t: t, dir: filepath.Join(t.TempDir(), "wal"), term: 2, next: 1}
+	w, err := etcdwal.Create(nil, l.dir, []byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetUnsafeNoFsync()
+	l.w = w
+	t.Cleanup(func() { _ = w.Close() })
+	return l
+}
+
+// add writes requests, each an entry, with the commit index that the member knew.
+func (l *logged) add(commit uint64, requests ...*pb.InternalRaftRequest) {
+	l.t.Helper()
+	ents := make([]*raftpb.Entry, 0, len(requests))
+	for _, r := range requests {
+		data, err := proto.Marshal(r)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		ents = append(ents, &raftpb.Entry{Index: new(l.next), Term: new(l.term), Data: data})
+		l.next++
+	}
+	if err := l.w.Save(&raftpb.HardState{Term: new(l.term), Vote: new(uint64(1)), Commit: new(commit)}, ents); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.w.Sync(); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func put(key, value string, lease int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{ID: 1, Put: &pb.PutRequest{Key: []byte(key), Value: []byte(value), Lease: lease}}
+}
+
+func del(key, end string) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{ID: 1, DeleteRange: &pb.DeleteRangeRequest{Key: []byte(key), RangeEnd: []byte(end)}}
+}
+
+func grant(id int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{ID: 1, LeaseGrant: &pb.LeaseGrantRequest{ID: id, TTL: 60}}
+}
+
+func revoke(id int64) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{ID: 1, LeaseRevoke: &pb.LeaseRevokeRequest{ID: id}}
+}
+
+func txn(compare bool, then, otherwise *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+	op := func(r *pb.InternalRaftRequest) []*pb.RequestOp {
+		switch {
+		case r == nil:
+			return nil
+		case r.Put != nil:
+			return []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: r.Put}}}
+		case r.Txn != nil:
+			return []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: r.Txn}}}
+		}
+		return []*pb.RequestOp{{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r.DeleteRange}}}
+	}
+	t := &pb.TxnRequest{Success: op(then), Failure: op(otherwise)}
+	if compare {
+		t.Compare = []*pb.Compare{{Key: []byte("c"), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: 1}}}
+	}
+	return &pb.InternalRaftRequest{ID: 1, Txn: t}
+}
+
+func alarm(action pb.AlarmRequest_AlarmAction) *pb.InternalRaftRequest {
+	return &pb.InternalRaftRequest{ID: 1, Alarm: &pb.AlarmRequest{Action: action, MemberID: 9, Alarm: pb.AlarmType_NOSPACE}}
+}
+
+// dump returns the lines as JSON.
+func dump(t *testing.T, dir string, change func(*DumpOptions)) (lines []string, sum DumpSummary, err error) {
+	t.Helper()
+	o := DefaultDumpOptions()
+	if change != nil {
+		change(&o)
+	}
+	sum, err = Dump(t.Context(), dir, o, func(l *Line) error {
+		b, err := json.Marshal(l)
+		lines = append(lines, string(b))
+		return err
+	})
+	if int64(len(lines)) != sum.Shown {
+		t.Errorf("%d lines, %d said", len(lines), sum.Shown)
+	}
+	return lines, sum, err
+}
+
+// indexes are those of lines, with what is in the field given.
+func indexes(t *testing.T, lines []string, field func(map[string]any) any) (out []string) {
+	t.Helper()
+	for _, l := range lines {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(l), &m); err != nil {
+			t.Fatal(err)
+		}
+		s := fmt.Sprint(m["index"])
+		if field != nil {
+			if v := field(m); v != nil {
+				s += fmt.Sprint(":", v)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func equal(t *testing.T, got []string, want string) {
+	t.Helper()
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("%s\nwant %s", s, want)
+	}
+}
+
+// What became of each entry is said: those that a later leader replaced, also
+// several times over, and those behind the commit index.
+func TestDumpStates(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("a", "1", 0), put("a", "2", 0), put("a", "3", 0))
+	l.term, l.next = 3, 3
+	l.add(1, put("a", "3'", 0), put("a", "4'", 0), put("a", "5'", 0))
+	l.term, l.next = 4, 5
+	l.add(3, put("a", "5''", 0))
+	l.add(4, put("a", "6''", 0))
+	lines, sum, err := dump(t, l.dir, nil)
+	if err != nil || sum.Commit != 4 || sum.Last != 6 || sum.Entries != 8 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	equal(t, indexes(t, lines, func(m map[string]any) any { return fmt.Sprintf("%v:%v %v", m["term"], m["state"], m["replaces"] != nil) }),
+		"1:2:committed false 2:2:committed false 3:2:overwritten false 3:3:committed true 4:3:committed false 5:3:overwritten false "+
+			"5:4:uncommitted true 6:4:uncommitted false")
+}
+
+// What concerns a key is found by whatever way it is concerned.
+func TestDumpByKey(t *testing.T) {
+	l := newLog(t)
+	l.add(100,
+		grant(7),                            // 1
+		put("/a/1", "v", 7),                 // 2
+		put("/b/1", "v", 7),                 // 3
+		del("/a/0", "/a/2"),                 // 4 a range with it
+		del("/a/2", "/a/3"),                 // 5 one without
+		del("/", "\x00"),                    // 6 from a key on
+		put("/a/1", "v", 7),                 // 7
+		revoke(7),                           // 8 held it since 7
+		revoke(8),                           // 9 nobody knows
+		grant(9),                            // 10
+		txn(true, put("/a/1", "v", 9), nil), // 11 perhaps
+		revoke(9),                           // 12 perhaps
+		txn(true, del("/x", ""), txn(true, nil, del("/a/1", ""))), // 13 nested in the other branch
+		grant(10),            // 14
+		put("/a/1", "v", 10), // 15
+		put("/a/1", "v", 0),  // 16 takes it off
+		revoke(10),           // 17 which therefore does not concern it
+		del("/a/1", "/a/1"),  // 18 an empty range
+		put("/a/11", "v", 0), // 19
+	)
+	held := func(m map[string]any) any {
+		request, _ := m["request"].(map[string]any)
+		return request["held"]
+	}
+	lines, sum, err := dump(t, l.dir, func(o *DumpOptions) { o.Keys = []string{"/a/1"} })
+	if err != nil || sum.UnknownLeases != 1 || sum.HeldFull {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	equal(t, indexes(t, lines, held), "2 4 6 7 8:[map[key:/a/1 since_index:7 sure:true]] 11 12:[map[key:/a/1 since_index:11 sure:false]] 13 15 16")
+	for _, tc := range []struct {
+		name   string
+		change func(*DumpOptions)
+		want   string
+	}{
+		{"a prefix", func(o *DumpOptions) { o.Prefixes = []string{"/a/1"}; o.Types = []string{"put", "delete_range"} }, "2 4 6 7 15 16 19"},
+		{"a family of types", func(o *DumpOptions) { o.Types = []string{"lease"} }, "1 8 9 10 12 14 17"},
+		{"a span of indexes and a type", func(o *DumpOptions) { o.Index = Span{8, 12}; o.Types = []string{"txn"} }, "11"},
+		{"an open span", func(o *DumpOptions) { o.Index = Span{From: 18} }, "18 19"},
+		{"another term", func(o *DumpOptions) { o.Term = Span{3, 3} }, ""},
+		{"size", func(o *DumpOptions) { o.MinBytes = 100 }, ""},
+		{"a user", func(o *DumpOptions) { o.User = "alice" }, ""},
+		{"two keys", func(o *DumpOptions) {
+			o.Keys = []string{"/b/1", "/x"}
+			o.Types = []string{"put", "txn", "lease_revoke"}
+		}, "3 13"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			lines, _, err := dump(t, l.dir, tc.change)
+			if err != nil {
+				t.Error(err)
+			}
+			equal(t, indexes(t, lines, nil), tc.want)
+		})
+	}
+}
+
+// What the log shows to have had no effect is said, and what may have had none.
+func TestDumpEffects(t *testing.T) {
+	l := newLog(t)
+	as := func(rev uint64, r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: "u", AuthRevision: rev}
+		return r
+	}
+	l.add(100,
+		grant(7), put("a", "v", 7), revoke(7),
+		put("a", "v", 7), // 4: refused
+		revoke(7),        // 5: refused
+		grant(7), put("a", "v", 7),
+		alarm(pb.AlarmRequest_ACTIVATE),
+		put("a", "v", 0),                 // 9: refused
+		del("a", ""),                     // 10: taken
+		txn(false, put("a", "", 0), nil), // 11: refused
+		txn(false, del("a", ""), nil),    // 12: taken
+		grant(8),                         // 13: refused
+		alarm(pb.AlarmRequest_DEACTIVATE),
+		put("a", "v", 0),
+		txn(true, put("a", "", 0), nil), // 16: perhaps
+		&pb.InternalRaftRequest{ID: 1, Put: &pb.PutRequest{Key: []byte("a"), IgnoreValue: true}}, // 17: perhaps
+		&pb.InternalRaftRequest{ID: 1, Compaction: &pb.CompactionRequest{Revision: 5}},
+		&pb.InternalRaftRequest{ID: 1, Compaction: &pb.CompactionRequest{Revision: 5}}, // 19: perhaps
+		as(4, put("a", "v", 0)),
+		as(4, &pb.InternalRaftRequest{AuthUserDelete: &pb.AuthUserDeleteRequest{Name: "x"}}),
+		as(4, put("a", "v", 0)), // 22: perhaps
+		as(5, put("a", "v", 0)),
+	)
+	lines, _, err := dump(t, l.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := indexes(t, lines, func(m map[string]any) any {
+		e, _ := m["effect"].(map[string]any)
+		if e == nil {
+			return nil
+		}
+		return fmt.Sprintf("%v %v", e["cause"], e["none"])
+	})
+	got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, ":") })
+	equal(t, got, "4:lease_gone true 5:lease_gone true 9:nospace true 11:nospace true 13:nospace true 16:branch false 17:needs_key false "+
+		"19:compacted false 22:auth_revision false")
+}
+
+// Objects of Kubernetes are named, values are shown when that is asked for, and
+// bytes come out without loss.
+func TestDumpKeysAndValues(t *testing.T) {
+	l := newLog(t)
+	pod := "k8s\x00\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x00"
+	l.add(100,
+		put("/registry/pods/default/web", pod, 0),
+		put("/registry/example.com/widgets/ns/w", `{"apiVersion":"example.com/v1","kind":"Widget","x":1}`, 0),
+		put("/registry/secrets/ns/s", "k8s:enc:aescbc:v1:key1:\xff\xff:", 0),
+		del("/registry/minions/", "/registry/minions0"),
+		put("\xff<\x1b", "secret"+strings.Repeat("\xff", 1000), 0),
+	)
+	hidden, _, err := dump(t, l.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, _, _ := dump(t, l.dir, func(o *DumpOptions) { o.ShowValues = true })
+	for i, want := range []string{
+		`"request":{"key":"/registry/pods/default/web","value_bytes":17,"kubernetes":{"resource":"pods","namespace":"default","name":"web","kind":"Pod","api_version":"v1"}}`,
+		`"kubernetes":{"resource":"widgets.example.com","namespace":"ns","name":"w","kind":"Widget","api_version":"example.com/v1"}`,
+		`"kubernetes":{"resource":"secrets","namespace":"ns","name":"s","encrypted":"k8s:enc:aescbc:v1:key1"}`,
+		`"request":{"key":"/registry/minions/","range_end":"/registry/minions0","kubernetes":{"resource":"nodes"}}`,
+		`"request":{"key_base64":"/zwb","value_bytes":1006}`,
+	} {
+		if !strings.Contains(hidden[i], want) {
+			t.Errorf("%s\nwant %s", hidden[i], want)
+		}
+		if strings.Contains(hidden[i], "preview") || !strings.Contains(open[i], "preview") != (i == 3) || len(open[i]) > 800 {
+			t.Errorf("hidden %s\nopen %s", hidden[i], open[i])
+		}
+	}
+}
+
+// Damage ends a dump with its place, behind all that stands before it; a record
+// that is cut short is told and is no error.
+func TestDumpOfDamage(t *testing.T) {
+	l := newLog(t)
+	for i := range 40 {
+		l.add(uint64(i), put("k", strings.Repeat("v", 4000), 0))
+	}
+	var all []Record
+	if err := Records(t.Context(), l.dir, func(r Record) error { r.Data = nil; all = append(all, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	middle, last := all[len(all)/2], all[len(all)-1]
+	for name, tc := range map[string]struct {
+		at    Record
+		harm  func(dir string)
+		cause string
+	}{
+		"a bit":        {middle, func(dir string) { poke(t, dir, middle.File, middle.Offset+12, 1) }, string(BadCRC)},
+		"an odd type":  {middle, func(dir string) { poke(t, dir, middle.File, middle.Offset+9, 11) }, string(Unknown)},
+		"the last cut": {last, func(dir string) { _ = os.Truncate(filepath.Join(dir, last.File), last.Offset+last.Size-3) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "wal")
+			if err := os.CopyFS(dir, os.DirFS(l.dir)); err != nil {
+				t.Fatal(err)
+			}
+			tc.harm(dir)
+			before := 0
+			for _, r := range all {
+				if r.Type == EntryType && r.before(tc.at.Position) {
+					before++
+				}
+			}
+			lines, sum, err := dump(t, dir, nil)
+			if len(lines) != before {
+				t.Errorf("%d lines, want %d", len(lines), before)
+			}
+			if tc.cause == "" {
+				if err != nil || sum.Torn == nil || sum.Torn.Position != tc.at.Position {
+					t.Errorf("%v, torn %v", err, sum.Torn)
+				}
+				return
+			}
+			var d *Damage
+			if !errors.As(err, &d) || fault.CauseOf(err) != tc.cause || d.Position != tc.at.Position {
+				t.Errorf("%v, want %s at %s", err, tc.cause, tc.at.Position)
+			}
+		})
+	}
+}
+
+// A log that is written to is followed over the ends of its segments, each entry
+// once, until the context ends.
+func TestDumpFollow(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("first", "v", 0))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := DefaultDumpOptions()
+	o.Follow, o.Poll = true, time.Millisecond
+	const total = 60
+	var seen []uint64
+	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
+		seen = append(seen, line.Index)
+		switch n := len(seen); {
+		case n == total:
+			cancel()
+		case n%3 == 1:
+			for range 3 {
+				l.add(l.next-1, put("more", strings.Repeat("v", 5000), 0))
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for i, index := range seen {
+		if index != uint64(i)+1 {
+			t.Fatalf("%v", seen)
+		}
+	}
+	if segments, _ := Segments(l.dir); len(seen) != total || len(segments) < 3 {
+		t.Errorf("%d entries in %d segments", len(seen), len(segments))
+	}
+}
