@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"kvd/pkg/ops/fault"
 )
@@ -130,6 +131,8 @@ func openError(path string, err error) error {
 		e.Kind, e.Cause = fault.Usage, "no_such_file"
 	case errors.Is(err, fs.ErrPermission):
 		e.Kind, e.Cause = fault.Denied, "file_permission"
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+		e.Kind, e.Cause = fault.Usage, "file_name" // no disk will ever have it
 	}
 	return e
 }

@@ -81,6 +81,8 @@ func fileError(op, path string, err error) error {
 		e.Kind, e.Cause = fault.Denied, "file_permission"
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
 		e.Kind = fault.Usage
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+		e.Kind, e.Cause = fault.Usage, "file_name" // it can never be there
 	case errors.Is(err, syscall.EROFS):
 		e.Kind, e.Cause = fault.Usage, "read_only"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

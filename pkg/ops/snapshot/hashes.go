@@ -34,6 +34,9 @@ type hashes struct {
 	// extraBytes is how many bytes follow a hash that matches what is before
 	// it, which the file's length hides from etcd.
 	extraBytes int64
+	// cut is how many bytes of the hash are missing, where it is cut off in its
+	// midst; what is there of it is stored. What the pages have is expected.
+	cut int64
 }
 
 // sectorSize is what etcd divides a file's length by to see whether a hash is
@@ -141,6 +144,12 @@ func (h *hashes) compare(f *dbfile.File, body int64, bodySum []byte) error {
 		}
 	}
 	after := f.DataSize() + dbfile.HashSize
+	if there := f.Size() - f.DataSize(); h.pages != "" && there > 0 && there < dbfile.HashSize {
+		h.cut = dbfile.HashSize - there
+		_, err := f.ReadAt(stored[:there], f.DataSize())
+		h.stored, h.expected = hex.EncodeToString(stored[:there]), h.pages
+		return err
+	}
 	if h.pages == "" || f.Size() <= after {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (e *examination) judge() judgement {
 		return judgement{NotRestorable, ClassExtraBytes,
 			fmt.Sprintf("whole, with %s behind it; the content's hash matches when %s ignored. A restore takes it for a file without a hash",
 				count(e.hashes.extraBytes, "extra byte", "extra bytes"), isAre(e.hashes.extraBytes)),
-			fmt.Sprintf("cut it off: head -c %d FILE > snapshot.db", e.size-e.hashes.extraBytes)}
+			fmt.Sprintf("cut it off: %s > snapshot.db", e.headWords(e.size-e.hashes.extraBytes))}
 	case !e.isEtcds():
 		return judgement{NotRestorable, ClassNotASnapshot, fmt.Sprintf("a bbolt file, but not etcd's: its buckets are %q", firstFew(e.scan.Buckets)), ""}
 	}
@@ -82,6 +82,8 @@ func (e *examination) judge() judgement {
 		return judgement{WithLoss, ClassMissing, e.gapWords() + e.whenDamaged(), restoreOther()}
 	case e.inconsistent > 0:
 		return judgement{WithLoss, ClassBadRecords, strings.TrimPrefix(e.contradiction(), "; ") + e.whenDamaged(), restoreOther()}
+	case e.hashes.cut > 0:
+		return e.judgeCutHash()
 	case e.hashes.state == HashAbsent:
 		return judgement{Unproven, ClassRawCopy, e.rawWords(), "a restore needs --skip-hash-check; prefer `kvd snapshot save`, whose file carries a hash"}
 	}
@@ -126,6 +128,19 @@ func (e *examination) judgeShort(short int64) judgement {
 		j.hint = "its name says that it is a download which did not end; fetch it again"
 	}
 	return j
+}
+
+// judgeCutHash judges a file whose pages are well and that ends inside its hash. A
+// restore takes it for one without.
+func (e *examination) judgeCutHash() judgement {
+	h := &e.hashes
+	cut := fmt.Sprintf("cut off inside its hash: %d of %d bytes missing", h.cut, dbfile.HashSize)
+	if !strings.HasPrefix(h.expected, h.stored) {
+		return judgement{WithLoss, ClassHashMismatch, cut + ", and the others do not match: some bytes have changed since it was saved, in values or unused space",
+			"use another copy; a restore needs --skip-hash-check, and values may be wrong"}
+	}
+	return judgement{Unproven, ClassTruncated, cut + ", the others match; pages and records are what they should be",
+		"fetch it again, and compare its size with the original's; a restore of this needs --skip-hash-check"}
 }
 
 // judgeLive judges a file that a server was writing: it is no backup, whatever it

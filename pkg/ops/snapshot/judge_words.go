@@ -8,6 +8,14 @@ import (
 	"kvd/pkg/ops/dbfile"
 )
 
+// headWords is the command that shows the first bytes of the content.
+func (e *examination) headWords(n int64) string {
+	if e.status.Packed != nil {
+		return fmt.Sprintf("zstd -dc FILE | head -c %d", n)
+	}
+	return fmt.Sprintf("head -c %d FILE", n)
+}
+
 // lostWords says which revisions cannot be read.
 func (e *examination) lostWords() string {
 	var spans []string
@@ -37,11 +45,11 @@ func (e *examination) lostWords() string {
 		}
 	}
 	if buckets[""] {
-		return ", and with it whole buckets"
+		return e.lostWith() + "whole buckets"
 	}
 	var out string
 	if len(spans) > 0 {
-		out = ", and with it " + strings.Join(spans, ", ")
+		out = e.lostWith() + strings.Join(spans, ", ")
 		if more > 0 {
 			out += fmt.Sprintf(" and %d more ranges", more)
 		}
@@ -52,6 +60,14 @@ func (e *examination) lostWords() string {
 		}
 	}
 	return out
+}
+
+// lostWith begins what is lost with the damage that was named before.
+func (e *examination) lostWith() string {
+	if e.damaged == 1 && e.size >= e.data {
+		return ", and with it "
+	}
+	return ", and with them "
 }
 
 // lost bounds the revisions that a piece of damage in the bucket "key" costs.

@@ -88,7 +88,7 @@ func (e *examination) verification() *Verification {
 	j := e.verdict()
 	return &Verification{
 		File: e.path, SizeBytes: e.size, Packed: e.status.Packed, Verdict: j.verdict, Class: j.class, Summary: j.summary, Hint: j.hint,
-		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size), ExtraBytes: e.hashes.extraBytes,
+		ExpectedBytes: e.data + dbfile.HashSize, MissingBytes: max(0, e.data-e.size, e.hashes.cut), ExtraBytes: e.hashes.extraBytes,
 		DamagesFound: e.damaged, Findings: e.findings(), Content: &e.status,
 	}
 }
@@ -115,6 +115,8 @@ func judgeUnopened(path, op string, err error) (*Verification, error) {
 		v.Class = ClassPartialDownload
 	case fault.CauseOf(err) == spool.CauseTruncated:
 		v.Class = ClassTruncated
+	case fault.CauseOf(err) == spool.CauseExtra:
+		v.Class = ClassExtraBytes
 	case fault.CauseOf(err) == spool.CauseDamaged:
 		v.Class = ClassBadCompression
 	}

@@ -228,3 +228,20 @@ func TestManyDamagesAreCounted(t *testing.T) {
 		t.Errorf("%d damages of %d, %s", v.DamagesFound, n, v.Summary)
 	}
 }
+
+// What ends inside its hash is no raw copy: that is compared as far as it goes.
+func TestCutInsideTheHash(t *testing.T) {
+	good := realRegistry(t)
+	for _, missing := range []int{1, 16, 31} {
+		cut := good[:len(good)-missing]
+		v := verify(t, "cut.db", cut)
+		if v.Verdict != snapshot.Unproven || v.Class != snapshot.ClassTruncated || v.MissingBytes != int64(missing) || !strings.Contains(v.Summary, fmt.Sprintf("%d of 32 bytes missing", missing)) {
+			t.Errorf("%d: %+v", missing, v)
+		}
+		other := bytes.Clone(cut)
+		other[len(good)-32] ^= 1
+		if v := verify(t, "cut.db", other); v.Verdict != snapshot.WithLoss || v.Class != snapshot.ClassHashMismatch {
+			t.Errorf("%d, and another hash: %+v", missing, v)
+		}
+	}
+}

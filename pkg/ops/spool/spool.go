@@ -96,7 +96,7 @@ func Open(ctx context.Context, path string, o Options, sink progress.Sink) (*Fil
 		return nil, failed(o.Op, o.dir(), err)
 	}
 	f := &File{Packed: Packed{Compression: Zstd, SizeBytes: info.Size()}, file: out}
-	src := &source{ctx: ctx, r: in, report: func(n int64) {
+	src := &source{ctx: ctx, r: in, size: info.Size(), report: func(n int64) {
 		sink.Event(progress.Event{Op: o.Op, Subject: path, Phase: "decompressing", Done: n, Total: info.Size(), Unit: "bytes"})
 	}}
 	sum := sha256.New()
@@ -108,7 +108,7 @@ func Open(ctx context.Context, path string, o Options, sink progress.Sink) (*Fil
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	default:
-		err = o.explain(path, src, f.size, err)
+		err = o.explain(path, in, src, f.size, err)
 	}
 	return nil, errors.Join(err, out.Close())
 }
@@ -116,6 +116,7 @@ func Open(ctx context.Context, path string, o Options, sink progress.Sink) (*Fil
 // The causes of damage.
 const (
 	CauseTruncated = "zstd_truncated" // it ends before its end
+	CauseExtra     = "zstd_extra"     // whole, with something behind it that is no zstd
 	CauseDamaged   = "zstd_damaged"   // it does not decompress, or to something else than was compressed
 )
 
@@ -127,7 +128,7 @@ func (o Options) dir() string {
 }
 
 // explain tells what failed: the disks, or the content.
-func (o Options) explain(path string, src *source, unpacked int64, err error) error {
+func (o Options) explain(path string, in io.ReaderAt, src *source, unpacked int64, err error) error {
 	var perr *os.PathError
 	switch {
 	case src.err != nil:
@@ -138,7 +139,13 @@ func (o Options) explain(path string, src *source, unpacked int64, err error) er
 	e := &fault.Error{Kind: fault.Damage, Cause: CauseDamaged, Op: o.Op, Subject: path, Err: err,
 		Msg:  fmt.Sprintf("a zstd stream that does not decompress: %d bytes came out before offset %d", unpacked, src.n),
 		Hint: "use another copy"}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	end, whole := frames(in, src.size)
+	switch {
+	case whole && end < src.size && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zstd.ErrMagicMismatch)):
+		e.Cause, e.Err = CauseExtra, nil
+		e.Msg = fmt.Sprintf("a whole zstd stream with %d more bytes behind it, which are none: it ends at offset %d, after %d bytes came out", src.size-end, end, unpacked)
+		e.Hint = fmt.Sprintf("cut them off: head -c %d FILE > snapshot.db.zst", end)
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Cause, e.Err = CauseTruncated, nil
 		e.Msg = fmt.Sprintf("a zstd stream that is cut off: it ends at offset %d, after %d bytes came out", src.n, unpacked)
 		e.Hint = "fetch it again, and compare its size with the original's"
@@ -201,6 +208,7 @@ func (open) Close() error { return nil }
 type source struct {
 	ctx    context.Context
 	r      io.Reader
+	size   int64
 	n      int64
 	err    error
 	report func(int64)

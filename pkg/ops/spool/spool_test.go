@@ -6,10 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"kvd/pkg/ops/fault"
@@ -123,6 +125,36 @@ func TestDamage(t *testing.T) {
 		}
 		if fault.KindOf(err) != fault.Damage || (wantCause != "" && fault.CauseOf(err) != wantCause) {
 			t.Errorf("%d: %s, %v", i, fault.CauseOf(err), err)
+		}
+	}
+}
+
+// What is whole with something behind it is told from what is cut off.
+func TestExtraBytes(t *testing.T) {
+	packed := pack(t, content(300<<10))
+	twice := append(bytes.Clone(packed), packed...)
+	skippable := append(bytes.Clone(packed), 0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c')
+	for name, c := range map[string]struct {
+		begin []byte
+		more  string
+		cause string
+	}{
+		"a line":                  {packed, "hi\n", spool.CauseExtra},
+		"one byte":                {packed, "\x28", spool.CauseExtra},
+		"text":                    {packed, strings.Repeat("text ", 1000), spool.CauseExtra},
+		"zeros":                   {packed, strings.Repeat("\x00", 4096), spool.CauseExtra},
+		"behind two frames":       {twice, "hi\n", spool.CauseExtra},
+		"behind a skippable one":  {skippable, "hi\n", spool.CauseExtra},
+		"half a frame":            {packed, string(packed[:1000]), spool.CauseTruncated},
+		"the beginning of one":    {packed, string(packed[:5]), spool.CauseTruncated},
+		"a frame that is cut off": {packed[:len(packed)-1], "", spool.CauseTruncated},
+	} {
+		_, err := spool.Open(context.Background(), write(t, append(bytes.Clone(c.begin), c.more...)), spool.Options{Dir: t.TempDir()}, progress.Discard)
+		if fault.CauseOf(err) != c.cause {
+			t.Errorf("%s: %v (%s), want %s", name, err, fault.CauseOf(err), c.cause)
+		}
+		if want := fmt.Sprintf("head -c %d ", len(c.begin)); c.cause == spool.CauseExtra && !strings.Contains(fault.HintOf(err), want) {
+			t.Errorf("%s: hint %q, want %q in it", name, fault.HintOf(err), want)
 		}
 	}
 }

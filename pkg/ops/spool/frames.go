@@ -1,0 +1,63 @@
+package spool
+
+import (
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// frames follows the zstd frames of a file by their lengths, without decompressing
+// them. It returns where the last one ends that is whole, and whether the file ends
+// there or goes on with something that begins no frame.
+//
+// Source: RFC 8878, 3.1.1 (frames: header, blocks, checksum) and 3.1.2 (skippable frames).
+func frames(r io.ReaderAt, size int64) (end int64, whole bool) {
+	for end < size {
+		head := make([]byte, min(zstd.HeaderMaxSize, size-end))
+		var h zstd.Header
+		if _, err := r.ReadAt(head, end); err != nil {
+			return end, false
+		}
+		if err := h.Decode(head); len(head) < 4 || errors.Is(err, zstd.ErrMagicMismatch) {
+			return end, end > 0
+		} else if err != nil {
+			return end, false
+		}
+		next := end + int64(h.HeaderSize)
+		if h.Skippable {
+			next += int64(h.SkippableSize)
+		} else if next = blocks(r, next); next == 0 {
+			return end, false
+		} else if h.HasCheckSum {
+			next += 4
+		}
+		if next > size {
+			return end, false
+		}
+		end = next
+	}
+	return end, true
+}
+
+// blocks returns where the blocks of a frame end that begin at an offset, 0 where
+// the file ends before.
+func blocks(r io.ReaderAt, at int64) int64 {
+	const headerSize, rle = 3, 1
+	for {
+		var b [headerSize]byte
+		if _, err := r.ReadAt(b[:], at); err != nil {
+			return 0
+		}
+		h := int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16
+		at += headerSize
+		if h>>1&3 == rle {
+			at++ // one byte, however often it is repeated
+		} else {
+			at += h >> 3
+		}
+		if h&1 == 1 {
+			return at
+		}
+	}
+}
