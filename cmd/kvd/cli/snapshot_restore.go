@@ -31,8 +31,8 @@ func (o *snapshotRestoreOptions) addFlags(fs *pflag.FlagSet) {
 	o.plan.addFlags(fs)
 	fs.StringVar(&o.name, "name", "", "the member to restore here (default: the only one)")
 	fs.BoolVar(&o.all, "all", false, "restore every member here, each into its own folder in --data-dir (and --wal-dir)")
-	fs.StringVar(&o.dataDir, "data-dir", "", "`folder` to make: absent or empty (default NAME.etcd)")
-	fs.StringVar(&o.walDir, "wal-dir", "", "`folder` to make for the log (default: in the data dir)")
+	fs.StringVar(&o.dataDir, "data-dir", "", "`folder` to make: absent or empty (default NAME.etcd); with --all the one that they go into, made where it is absent")
+	fs.StringVar(&o.walDir, "wal-dir", "", "`folder` to make for the log (default: in the data dir); with --all as --data-dir")
 	addSpoolDir(fs, &o.spoolDir, "the system's folder for temporary files")
 	fs.StringVar(&o.writePlan, "write-plan", "", "verify the file, write to this `path` what is the same on every host, and restore nothing")
 }

@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"path/filepath"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (o *restoreClusterFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.planFile, "plan", "", "what --write-plan wrote: the same `file` on every host")
 	fs.StringArrayVar(&o.members, "member", nil, "a member of the new cluster, `NAME=PEER_URL`; once for each (default: one, at http://localhost:2380)")
 	fs.StringVar(&o.initialCluster, "initial-cluster", "", "the same in one: `m1=URL,m2=URL`")
-	fs.StringVar(&o.peerURLs, "initial-advertise-peer-urls", "", "peer URLs of the member that is restored here, where no members are given")
+	fs.StringVar(&o.peerURLs, "initial-advertise-peer-urls", "", "peer URLs of the member that is restored here, where no members are given; else they must be the same")
 	fs.StringVar(&o.token, "initial-cluster-token", "", "makes the new cluster's ID, with the peer URLs (default: made from the content, the same on every host)")
 	fs.StringVar(&o.bump, "bump-revision", "", "lift the revision by `auto|N`, and mark all before as compacted (auto: 1,000,000,000)")
 	fs.BoolVar(&o.markCompacted, "mark-compacted", true, "goes with --bump-revision: neither is of use without the other")
@@ -61,8 +62,33 @@ func (o *restoreClusterFlags) recipe(name string) (snapshot.Recipe, error) {
 		}
 		list = strings.Join(pairs, ",")
 	}
-	r.Members, err = snapshot.ParseMembers(list)
-	return r, err
+	if r.Members, err = snapshot.ParseMembers(list); err != nil {
+		return r, err
+	}
+	return r, o.checkPeerURLs(r, name)
+}
+
+// checkPeerURLs refuses peer URLs of the member that is restored here that are not
+// those of the list, as etcdutl does.
+func (o *restoreClusterFlags) checkPeerURLs(r snapshot.Recipe, name string) error {
+	const flag = "initial-advertise-peer-urls"
+	if o.peerURLs == "" {
+		return nil
+	}
+	if name == "" && len(r.Members) == 1 {
+		name = r.Members[0].Name
+	}
+	for _, m := range r.Members {
+		if m.Name != name {
+			continue
+		}
+		own, err := snapshot.ParseMembers(name + "=" + strings.ReplaceAll(o.peerURLs, ",", ","+name+"="))
+		if err != nil || !slices.Equal(own[0].PeerURLs, m.PeerURLs) {
+			return restoreUsage(fmt.Sprintf("--%s is %s, and %s is at %s in the list of members", flag, o.peerURLs, name, strings.Join(m.PeerURLs, ",")), "leave it out: the list says it")
+		}
+		return nil
+	}
+	return restoreUsage("--"+flag+" is about the member that is restored here, and --name does not say which that is", "leave it out where --member says it of each")
 }
 
 // bumpBy refuses half of what belongs together: lifted and not compacted, a watch
@@ -89,41 +115,6 @@ func (o *restoreClusterFlags) bumpBy() (int64, error) {
 		return 0, restoreUsage("--bump-revision without marking as compacted", hint)
 	}
 	return by, nil
-}
-
-// here says which members are restored by this run, and where to.
-func (o *snapshotRestoreOptions) here(r snapshot.Recipe) ([]snapshot.RestoreTarget, error) {
-	switch {
-	case o.writePlan != "":
-		if o.all || o.name != "" || o.dataDir != "" || o.walDir != "" || o.planFile != "" {
-			return nil, restoreUsage("--write-plan restores nothing, so that --plan, --name, --all, --data-dir and --wal-dir have no meaning with it", "")
-		}
-		return nil, nil
-	case o.all && o.name != "":
-		return nil, restoreUsage("--all and --name: give one of them", "")
-	case !o.all && o.name == "" && len(r.Members) > 1:
-		return nil, restoreUsage("which member is restored here?", "give --name, or --all")
-	}
-	var out []snapshot.RestoreTarget
-	for _, m := range r.Members {
-		switch {
-		case o.all:
-			if filepath.Base(m.Name) != m.Name || m.Name == ".." || m.Name == "." {
-				return nil, restoreUsage("the name "+strconv.Quote(m.Name)+" is no name for a folder", "restore it alone, with --name and --data-dir")
-			}
-			t := snapshot.RestoreTarget{Name: m.Name, DataDir: filepath.Join(o.dataDir, m.Name+".etcd")}
-			if o.walDir != "" {
-				t.WALDir = filepath.Join(o.walDir, m.Name+".wal")
-			}
-			out = append(out, t)
-		case o.name == "":
-			out = append(out, snapshot.RestoreTarget{Name: m.Name, DataDir: orDefault(o.dataDir, m.Name+".etcd"), WALDir: o.walDir})
-		}
-	}
-	if o.name != "" {
-		out = append(out, snapshot.RestoreTarget{Name: o.name, DataDir: orDefault(o.dataDir, o.name+".etcd"), WALDir: o.walDir})
-	}
-	return out, nil
 }
 
 func restoreUsage(msg, hint string) error {

@@ -49,7 +49,7 @@ const bootTries = 3
 // and folder are gone at the end. A file that is not restorable is not tried.
 //
 // Where the trial could not be made the error says why, beside the judgement
-// without it.
+// without it; one that ends with its context is judged nothing.
 func VerifyBoot(ctx context.Context, path string, o BootOptions, sink progress.Sink) (*Verification, error) {
 	r := &Restore{path: path, spool: o.SpoolDir, sink: sink}
 	if err := r.load(ctx, opVerify); err != nil {
@@ -66,6 +66,9 @@ func VerifyBoot(ctx context.Context, path string, o BootOptions, sink progress.S
 		if fault.CauseOf(err) != "address_in_use" {
 			break
 		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), r.Close())
 	}
 	if err != nil {
 		err = &fault.Error{Kind: fault.KindOf(err), Cause: fault.CauseOf(err), Op: opVerify, Subject: path,
@@ -102,6 +105,10 @@ func (r *Restore) boot(ctx context.Context, o BootOptions) (check *BootCheck, er
 	}
 	r.sink.Event(progress.Event{Op: opVerify, Subject: r.path, Phase: "start a member on it"})
 	if err := c.StartMember(ctx, 0); err != nil {
+		var e *fault.Error
+		if fault.CauseOf(err) == "not_ready" && errors.As(err, &e) {
+			return nil, e.WithHint("try again on a machine that does less meanwhile") // its log goes with it
+		}
 		if fault.CauseOf(err) != "exited" {
 			return nil, err
 		}

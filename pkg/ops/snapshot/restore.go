@@ -30,6 +30,9 @@ type RestoreTarget struct {
 	Name    string
 	DataDir string
 	WALDir  string // empty where the log is with the data
+	// MakeParent makes the folder that one of them is to be in, where that is
+	// absent. It goes again with a restore that fails.
+	MakeParent bool
 }
 
 // Restore is a file that was verified, with a plan to make members of it. Close it
@@ -45,6 +48,7 @@ type Restore struct {
 	stat    fs.FileInfo
 	source  *examination
 	members []*memberRestore
+	parents []string // folders that were made for members to be in
 	sink    progress.Sink
 }
 
@@ -52,6 +56,7 @@ type Restore struct {
 type memberRestore struct {
 	RecipeMember
 	dataDir, walDir string // as given
+	makeParent      bool
 	ID              ID
 	data, wal       target // wal.path is empty where the log is with the data
 	done            bool   // an earlier run has put it into its place
@@ -114,6 +119,9 @@ func (r *Restore) Close() error {
 	for _, m := range r.members {
 		errs = append(errs, m.leave())
 	}
+	for _, dir := range r.parents {
+		_ = os.Remove(dir) // stays where a member is in it
+	}
 	if r.file != nil {
 		errs = append(errs, r.file.close())
 	}
@@ -127,7 +135,7 @@ func (r *Restore) aimAll(here []RestoreTarget) error {
 		if !ok {
 			return recipeError("name", fmt.Sprintf("%q is none of the members %s", t.Name, strings.Join(r.Recipe.names(), ", ")), "--name is one of them")
 		}
-		mr := &memberRestore{RecipeMember: m, dataDir: t.DataDir, walDir: t.WALDir}
+		mr := &memberRestore{RecipeMember: m, dataDir: t.DataDir, walDir: t.WALDir, makeParent: t.MakeParent}
 		if err := mr.aim(); err != nil {
 			return err
 		}
@@ -142,7 +150,7 @@ func (r *Restore) aimAll(here []RestoreTarget) error {
 }
 
 func (m *memberRestore) aim() error {
-	data, err := aim(m.dataDir, "member")
+	data, err := aim(m.dataDir, "member", m.makeParent)
 	m.data = data
 	if fault.CauseOf(err) == "target_exists" && readRecord(m.data.path) != nil {
 		m.done, err = true, nil // whether it is of this restore is seen once the file was read
@@ -150,7 +158,7 @@ func (m *memberRestore) aim() error {
 	if err != nil || m.walDir == "" {
 		return err
 	}
-	wal, err := aim(m.walDir, "")
+	wal, err := aim(m.walDir, "", m.makeParent)
 	if wal.path == filepath.Join(data.path, "member", "wal") {
 		m.walDir = "" // where it is anyway
 		return nil
@@ -162,6 +170,8 @@ func (m *memberRestore) aim() error {
 		err = nil
 	case within(wal.path, data.path) || within(data.path, wal.path):
 		err = recipeError("wal_dir", wal.path+" and "+data.path+" are one in the other", "give a folder of its own, or none")
+	case fault.CauseOf(err) == "target_exists" && holdsLog(wal.path):
+		err = occupied(wal.path, "the log of a member whose data are not in "+data.path+", and of no use without them")
 	}
 	return err
 }
@@ -232,7 +242,10 @@ func (r *Restore) admit() error {
 
 // loss says what one goes without who skips the hash.
 func (r *Restore) loss() string {
-	if r.Verification.Verdict == Unproven {
+	switch {
+	case r.Verification.Class == ClassTruncated:
+		return "its structure is well, and part of a hash is little proof that the values are what they were"
+	case r.Verification.Verdict == Unproven:
 		return "its structure is well, and nothing proves that the values are what they were"
 	}
 	return "values may be wrong, or the last transaction missing"

@@ -41,8 +41,9 @@ type target struct {
 }
 
 // aim finds out how a folder gets to path, and whether it is free. sub is what is
-// moved into a folder that is there; empty means that it is replaced.
-func aim(path, sub string) (target, error) {
+// moved into a folder that is there; empty means that it is replaced. The folder
+// that it is in has to be there, or, where that can be made, the one above.
+func aim(path, sub string, makeParent bool) (target, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return target{}, fileError(opRestore, path, err)
@@ -52,7 +53,11 @@ func aim(path, sub string) (target, error) {
 	}
 	t := target{path: abs, aside: asideOf(abs), to: abs}
 	t.from = filepath.Join(t.aside, builtName)
-	if _, err := os.Stat(filepath.Dir(abs)); err != nil {
+	_, err = os.Stat(filepath.Dir(abs))
+	if errors.Is(err, fs.ErrNotExist) && makeParent {
+		_, err = os.Stat(filepath.Dir(filepath.Dir(abs)))
+	}
+	if err != nil {
 		return t, &fault.Error{Kind: fault.Usage, Cause: "no_parent", Op: opRestore, Subject: abs, Err: err, Hint: "make the folder that it is to be in"}
 	}
 	info, err := os.Lstat(abs)

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 )
@@ -47,6 +49,9 @@ func (r *Restore) build(ctx context.Context, res *plan.StepResult) error {
 
 func (r *Restore) buildAll(ctx context.Context, waiting []*memberRestore) error {
 	first := waiting[0]
+	if err := r.makeParents(waiting); err != nil {
+		return err
+	}
 	if err := r.enter(first); err != nil {
 		return err
 	}
@@ -60,6 +65,29 @@ func (r *Restore) buildAll(ctx context.Context, waiting []*memberRestore) error 
 		g.Go(func() error { return r.buildLike(gctx, first, m) })
 	}
 	return g.Wait()
+}
+
+// makeParents makes the folders that members are to be in.
+func (r *Restore) makeParents(waiting []*memberRestore) error {
+	for _, m := range waiting {
+		for _, path := range []string{m.data.path, m.wal.path} {
+			dir := filepath.Dir(path)
+			if path == "" || !m.makeParent {
+				continue
+			}
+			switch err := os.Mkdir(dir, 0o700); {
+			case errors.Is(err, fs.ErrExist):
+				continue
+			case err != nil:
+				return fileError(opRestore, dir, err)
+			}
+			r.parents = append(r.parents, dir)
+			if err := atomicfile.SyncDir(filepath.Dir(dir)); err != nil {
+				return fileError(opRestore, dir, err)
+			}
+		}
+	}
+	return nil
 }
 
 // buildLike makes a member's data beside one whose db is there.

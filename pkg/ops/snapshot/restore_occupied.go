@@ -3,10 +3,18 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"kvd/pkg/ops/dbfile"
 )
+
+// holdsLog says whether a folder is the log of an etcd member.
+func holdsLog(dir string) bool {
+	names, err := namesIn(dir)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool { return filepath.Ext(n) == ".wal" })
+}
 
 // describeDir says what is in a folder that is in the way.
 func describeDir(path string, names []string) string {

@@ -3,6 +3,7 @@ package snapshot_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,5 +151,47 @@ func TestRestoreSaysHowOldTheSnapshotIs(t *testing.T) {
 		if err != nil || s.Integrity.Manifest != c.state {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
+	}
+}
+
+// The folder for all members is made where that is wanted, and goes with a restore
+// that fails.
+func TestRestoreMakesTheFolderForAll(t *testing.T) {
+	file, dir := write(t, "s.db", realRegistry(t)), t.TempDir()
+	o := snapshot.RestoreOptions{File: file}
+	for i := range 2 {
+		name := fmt.Sprint("m", i)
+		o.Recipe.Members = append(o.Recipe.Members, snapshot.RecipeMember{Name: name, PeerURLs: []string{fmt.Sprint("http://127.0.0.1:", 2380+i)}})
+		o.Here = append(o.Here, snapshot.RestoreTarget{Name: name, DataDir: filepath.Join(dir, "all", name), WALDir: filepath.Join(dir, "logs", name), MakeParent: true})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupt := progress.Func(func(e progress.Event) {
+		if e.Phase == "compare" {
+			cancel()
+		}
+	})
+	p, err := snapshot.PlanRestore(ctx, o, interrupt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onlyIn(t, dir) // nothing before the plan is run
+	if _, err := p.Plan.Run(ctx, nil, progress.Discard); err == nil {
+		t.Error("interrupted, and no error")
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	onlyIn(t, dir)
+	if _, err := restoreAll(t, o); err != nil {
+		t.Fatal(err)
+	}
+	onlyIn(t, filepath.Join(dir, "all"), "m0", "m1")
+	onlyIn(t, filepath.Join(dir, "logs"), "m0", "m1")
+
+	if err := os.RemoveAll(filepath.Join(dir, "all", "m1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restoreAll(t, o); fault.CauseOf(err) != "target_exists" || !strings.Contains(err.Error(), "the log of a member whose data are not in") {
+		t.Errorf("over a log without data: %v", err)
 	}
 }

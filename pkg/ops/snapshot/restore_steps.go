@@ -127,6 +127,9 @@ func (r *Restore) ready(context.Context) error {
 
 // room refuses where a folder's file system has less than that free.
 func room(dir string, need int64) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir) // it will be made there
+	}
 	if free, known := freeBytes(dir); known && free < need {
 		return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: opRestore, Subject: dir,
 			Msg: fmt.Sprintf("%d MiB are free, and %d MiB are needed", free>>20, need>>20), Hint: "make room, or restore to another disk"}
