@@ -287,9 +287,12 @@ func (r *Request) body() bool {
 	case MemberAttrType:
 		return r.Member.attributes(r.raw)
 	case V2Request:
-		if !r.V2.decode(r.raw, &r.ID) { // as unknown to etcd 3.7 as any
+		id := r.ID
+		if !r.V2.decode(r.raw, &id) { // as unknown to etcd 3.7 as any
 			r.Type, r.Unknown = UnknownType, append(r.Unknown, UnknownField{2, len(r.raw)})
+			return true
 		}
+		r.ID = id
 		return true
 	case UnknownType:
 		return true

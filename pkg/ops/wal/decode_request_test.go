@@ -212,6 +212,9 @@ func FuzzRequest(f *testing.F) {
 			f.Add(data[:len(data)/2])
 		}
 	}
+	f.Add([]byte("\x12\a\b000000"))                             // field 2, which held the v2 API's request, with something else
+	f.Add([]byte("\xa2\x06\a\b02\x01000\xc20\x00\x9000\b\x00")) // an ID in the header, and one of 0 outside it
+	f.Add([]byte("\xfaD\a002\x01000\xeaD\x032\x010"))           // two requests in one entry
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var r Request
 		for typ := range int32(3) {
