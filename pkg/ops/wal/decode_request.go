@@ -189,19 +189,22 @@ func (r *Request) Decode(e Entry) {
 // merges the two messages, which is what their bytes in a row mean.
 func (r *Request) internal(b []byte) bool {
 	r.Type = UnknownType
-	whole, inHeader := b, uint64(0)
+	whole, inHeader, method := b, uint64(0), []byte(nil)
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return r.bare(whole)
+			return false
 		}
 		size := protowire.ConsumeFieldValue(num, typ, b[n:])
 		if size < 0 {
-			return r.bare(whole)
+			return false
 		}
 		field := b[n : n+size]
 		b = b[n+size:]
 		t, rank := requestType(num)
+		if t == V2Request && typ == protowire.BytesType {
+			method = message(field)
+		}
 		switch {
 		case num == 1 && typ == protowire.VarintType:
 			r.ID, _ = protowire.ConsumeVarint(field)
@@ -217,7 +220,7 @@ func (r *Request) internal(b []byte) bool {
 			r.raw = append(bytes.Clone(r.raw), message(field)...)
 		}
 	}
-	if r.Type == V2Request && isMethod(r.raw) {
+	if isMethod(method) {
 		return r.bare(whole)
 	}
 	if r.ID == 0 {
@@ -252,8 +255,8 @@ func (r *Request) header(b []byte, id *uint64) bool {
 // bare reads what the v2 API of etcd 3.4 proposed: a Request without an
 // InternalRaftRequest around it, in which field 2 is a method.
 func (r *Request) bare(b []byte) bool {
-	*r = Request{Type: V2Request, Unknown: r.Unknown[:0], Checkpoints: r.Checkpoints[:0], Txn: r.Txn}
-	return r.V2.decode(b, &r.ID) && isMethod([]byte(r.V2.Method))
+	*r = Request{Type: V2Request}
+	return r.V2.decode(b, &r.ID)
 }
 
 func isMethod(b []byte) bool {
