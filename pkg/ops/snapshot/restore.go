@@ -69,7 +69,7 @@ type RestoreDetail struct {
 	ClusterID ID              `json:"cluster_id"`
 	Verdict   Verdict         `json:"verdict"`
 	Members   []RestoreMember `json:"members"` // those that are restored here
-	// Next is what to do then, in order.
+	// Next is what to do before and after, in order.
 	Next []string `json:"next"`
 }
 

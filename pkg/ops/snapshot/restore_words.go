@@ -167,11 +167,16 @@ func quoteWord(s string) string {
 	return s
 }
 
-// next is what to do after the restore, in order.
+// next is what to do, in order: what Kubernetes needs before the restore, then what
+// comes after it.
 func (r *Restore) next() []string {
 	var out []string
+	if r.source.kubernetes {
+		out = append(out,
+			"kubeadm, before, on every control plane node: move etcd.yaml and kube-apiserver.yaml out of /etc/kubernetes/manifests",
+			"kubeadm, before: wait until both containers are gone, then move /var/lib/etcd away")
+	}
 	for _, m := range r.members {
-		d := r.describe(m)
 		owner := ""
 		if os.Geteuid() == 0 {
 			owner = " (its folders must belong to the server's user: chown -R)"
@@ -180,7 +185,7 @@ func (r *Restore) next() []string {
 		if m.wal.path != "" {
 			where = "without --wal-dir=" + m.wal.path + " it would begin a new log"
 		}
-		out = append(out, fmt.Sprintf("then start %s%s: %s", m.Name, owner, d.Start),
+		out = append(out, fmt.Sprintf("then start %s%s: %s", m.Name, owner, r.describe(m).Start),
 			fmt.Sprintf("stock etcd takes the same flags; %s; add certificates, quota and the like as before", where))
 	}
 	if len(r.members) < len(r.Recipe.Members) {
@@ -189,8 +194,9 @@ func (r *Restore) next() []string {
 	out = append(out, "then `kvd status --wait` shows when the cluster is well")
 	if r.source.kubernetes {
 		out = append(out,
-			"kubeadm, before: on every control plane node move etcd.yaml and kube-apiserver.yaml out of /etc/kubernetes/manifests, wait until both containers are gone, and move /var/lib/etcd away",
-			"kubeadm, then: restore on each node with --name as etcd.yaml has it and --data-dir /var/lib/etcd, move etcd.yaml back on all, and kube-apiserver.yaml once `kvd status` is well; then restart controller managers, schedulers and kubelets, which hold what they saw before")
+			"kubeadm, instead of starting it so: restore on each node with --name as etcd.yaml has it and --data-dir /var/lib/etcd",
+			"kubeadm, then: move etcd.yaml back on all, and kube-apiserver.yaml once `kvd status` is well",
+			"kubeadm, last: restart controller managers, schedulers and kubelets, which hold what they saw before")
 	}
 	return out
 }

@@ -114,6 +114,9 @@ func TestSaveOrderOfSystemCalls(t *testing.T) {
 			`^write\(\d+<`+manifest+`\.kvd\.part>`,
 			`^fsync\(\d+<`+manifest+`\.kvd\.part>`,
 			`^rename.*"`+part+`", `)
+		if t.Failed() { // what strace wrote, to tell its ways from ours
+			t.Fatalf("%v:\n%s", args, raw)
+		}
 	}
 }
 
