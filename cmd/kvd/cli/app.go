@@ -137,6 +137,19 @@ func (a *App) Print(v any, table func(io.Writer) error) error {
 	}
 }
 
+// printBeside is Print to stderr, because stdout has what was asked for: JSON in one
+// line, as errors are, to be told from the progress that is there as well.
+func (a *App) printBeside(v any, table func(io.Writer) error) error {
+	switch a.Global.Output {
+	case render.JSON:
+		return json.NewEncoder(a.IO.Err).Encode(v)
+	case render.YAML:
+		return render.WriteYAML(a.IO.Err, v)
+	default:
+		return table(a.IO.Err)
+	}
+}
+
 // warn tells the user something that is not part of the result.
 func (a *App) warn(format string, args ...any) {
 	fmt.Fprintf(a.IO.Err, "warning: %s\n", render.Safe(fmt.Sprintf(format, args...)))

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -17,6 +18,8 @@ type IOStreams struct {
 	InIsTerminal  bool
 	OutIsTerminal bool
 	ErrIsTerminal bool
+
+	OutIsClosed bool
 }
 
 func systemStreams() *IOStreams {
@@ -25,9 +28,23 @@ func systemStreams() *IOStreams {
 		InIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		OutIsClosed:   wasClosed(os.Stdout),
 	}
 }
 
 // canAsk reports whether a person can be asked: the question goes to stderr and
 // the answer comes from stdin, so stdout may well be a pipe.
 func (s *IOStreams) canAsk() bool { return s.InIsTerminal && s.ErrIsTerminal }
+
+// wasClosed reports that a stream was closed when the program began: Go then opens
+// /dev/null in its place, for reading and writing (runtime, checkfds), as nobody
+// does who only wants to be rid of what is written.
+func wasClosed(f *os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	info, serr := f.Stat()
+	if err != nil || serr != nil || !os.SameFile(null, info) {
+		return false
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
+}

@@ -53,6 +53,8 @@ func (o *snapshotSaveOptions) check(app *App) error {
 		return wrong("--manifest and --no-manifest contradict each other")
 	case o.Dest == snapshot.Stdout && app.IO.OutIsTerminal:
 		return wrong("a snapshot is nothing for a terminal: name a file, or pipe it on")
+	case o.Dest == snapshot.Stdout && app.IO.OutIsClosed:
+		return wrong("standard output is closed: nothing would be delivered")
 	}
 	if o.Manifest == "" && !o.noManifest && o.Dest != snapshot.Stdout {
 		o.Manifest = snapshot.ManifestPath(o.Dest)
@@ -86,7 +88,7 @@ func runSnapshotSave(ctx context.Context, app *App, o snapshotSaveOptions) error
 			return err
 		}
 		if o.Dest == snapshot.Stdout { // which has the snapshot itself
-			return errors.Join(savedTable(saved)(app.IO.Err), err)
+			return errors.Join(app.printBeside(saved, savedTable(saved)), err)
 		}
 		return errors.Join(app.Print(saved, savedTable(saved)), err)
 	})

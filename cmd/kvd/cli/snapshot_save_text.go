@@ -35,7 +35,8 @@ elsewhere or nowhere, a DEST.json of the file that had the name before is remove
 
 With --compress zstd, and with "-", the member is read into a file without a name
 in --spool-dir first, and goes on from there when it was checked; --verify=hash does
-without that. "kvd snapshot status", "verify" and "restore" read compressed files as
+without that. With "-" the result is on stderr, with -o json as its last line.
+"kvd snapshot status", "verify" and "restore" read compressed files as
 they are; for etcdutl decompress them (zstd -d).`,
 		Cost: `One status per member three times, a read through the quorum, and one read of a whole database: disk and network of
   that member. While it lasts the member cannot use freed pages again, so that its file grows with what is written; hence
@@ -68,9 +69,9 @@ func savedTable(s *snapshot.Saved) func(io.Writer) error {
 		}
 		if m.Verified == snapshot.VerifiedFull {
 			rows = append(rows,
-				snapshotRow{"revision", fmt.Sprintf("%d, at the start it was %d", m.Revision, m.StartRevision)},
+				snapshotRow{"revision", fmt.Sprintf("%d, at the start it was %s", m.Revision, numberOr(m.StartRevision, "not known"))},
 				snapshotRow{"compacted revision", numberOr(m.CompactRevision, "never compacted")},
-				snapshotRow{"keys", fmt.Sprintf("%d, %d revisions kept", m.Keys, m.Revisions)},
+				snapshotRow{"keys", fmt.Sprintf("%d, %s kept", m.Keys, count(int(m.Revisions), "revision"))},
 				snapshotRow{"hashkv", fmt.Sprint(m.KV.Hash)})
 		}
 		rows = append(rows,

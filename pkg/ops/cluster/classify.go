@@ -58,7 +58,7 @@ func serverVerdicts() []verdictOfServer {
 		{rpctypes.ErrUserNotFound, fault.Denied, CauseAuthFailed, "there is no such user: the name comes from --user, or from the client certificate's common name", "check --user, or create the user"},
 		{rpctypes.ErrInvalidAuthToken, fault.Denied, CauseAuthFailed, "the member does not accept our token", "try again; if that does not help, the members' --auth-token settings differ"},
 		{rpctypes.ErrAuthOldRevision, fault.Denied, CauseAuthFailed, "users or roles changed while the request was under way", "try again"},
-		{rpctypes.ErrPermissionDenied, fault.Denied, CausePermissionDenied, "the user is known, and lacks the role for this", rootOnly},
+		{rpctypes.ErrPermissionDenied, fault.Denied, CausePermissionDenied, "the user lacks the role for this, or is none: its name comes from --user, or from the client certificate's common name", rootOnly},
 		{rpctypes.ErrAuthNotEnabled, fault.Refused, CauseAuthNotEnabled, "authentication is not on", "leave out --user"},
 	}
 }

@@ -30,10 +30,20 @@ func (c *Client) probe(ctx context.Context, endpoint string) *fault.Error {
 			return e
 		}
 	}
+	over := p.overPlain
 	if c.cfg.wantsTLS(endpoint) {
-		return p.overTLS(ctx)
+		over = p.overTLS
 	}
-	return p.overPlain(ctx)
+	e := over(ctx)
+	if e == nil || e.Cause != CauseNotEtcd {
+		return e
+	}
+	again, gone := p.dial(ctx)
+	if gone != nil {
+		return gone // it hung up because it was ending
+	}
+	_ = again.Close()
+	return e
 }
 
 // dialTarget is an endpoint as the net package takes it.

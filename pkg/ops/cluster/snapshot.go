@@ -103,6 +103,9 @@ func (s *SnapshotStream) ended(err error) error {
 	}
 	e := s.broken(CauseStreamCut, fmt.Sprintf("the stream was cut off after %d of %d bytes", s.got, s.Size))
 	e.Err = s.m.Explain(s.ctx, "", err)
+	if fault.CauseOf(e.Err) == CauseNotEtcd { // what has sent this is etcd: its process is about to be gone
+		e.Err = Classify("", "", err)
+	}
 	if kind := fault.KindOf(e.Err); kind == fault.Interrupted || kind == fault.Denied {
 		e.Kind = kind
 	}

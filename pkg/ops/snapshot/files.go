@@ -22,6 +22,10 @@ type file struct {
 
 // open opens a file, and unpacks it where its first bytes say that it is compressed.
 func open(ctx context.Context, path string, o Options, op string, sink progress.Sink) (*file, error) {
+	if path == Stdout {
+		return nil, &fault.Error{Kind: fault.Usage, Cause: "pipe", Op: op, Subject: path, Msg: "a snapshot is read more than once, which a pipe cannot be",
+			Hint: "put it into a file first; a file of that name is ./" + path}
+	}
 	if c, err := spool.Compression(path); err != nil || c == spool.None {
 		f, err := dbfile.OpenWith(path, dbfile.Options{Live: o.Live}) // which says best what is wrong
 		if err != nil {

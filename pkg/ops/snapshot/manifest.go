@@ -52,9 +52,9 @@ type Manifest struct {
 
 	// StartRevision was the cluster's when the save began, read through the
 	// quorum; 0 where that was not asked for. The snapshot is not older.
-	StartRevision   int64  `json:"start_revision"`
+	StartRevision   int64  `json:"start_revision,omitempty"`
 	Verified        string `json:"verified"` // VerifiedFull or VerifiedHash
-	Revision        int64  `json:"revision"` // 0 where only the hash was checked, like all that follows to KV
+	Revision        int64  `json:"revision"` // left out where only the hash was checked, like all that follows to KV
 	CompactRevision int64  `json:"compact_revision"`
 	Keys            int64  `json:"keys"`
 	Revisions       int64  `json:"revisions"`
@@ -71,6 +71,26 @@ type Manifest struct {
 
 	StartedAt time.Time `json:"started_at"` // the moment of the snapshot is between the two
 	EndedAt   time.Time `json:"ended_at"`
+}
+
+// MarshalJSON leaves out what is not known where only the hash was checked.
+func (m Manifest) MarshalJSON() ([]byte, error) {
+	type all Manifest // without this method
+	if m.Verified != VerifiedHash {
+		return json.Marshal(all(m))
+	}
+	type none = *struct{}
+	return json.Marshal(struct {
+		all
+		Revision        none `json:"revision,omitempty"`
+		CompactRevision none `json:"compact_revision,omitempty"`
+		Keys            none `json:"keys,omitempty"`
+		Revisions       none `json:"revisions,omitempty"`
+		ConsistentIndex none `json:"consistent_index,omitempty"`
+		Term            none `json:"term,omitempty"`
+		KV              none `json:"kv,omitempty"`
+		ClusterVersion  none `json:"cluster_version,omitempty"`
+	}{all: all(m)})
 }
 
 // ManifestMember is the member that a snapshot is from.

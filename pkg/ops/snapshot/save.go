@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -143,16 +144,36 @@ func (s *save) readRevision(ctx context.Context) error {
 	}
 	resp, err := quorum.Get(ctx, "\x00", clientv3.WithCountOnly())
 	if err != nil {
-		var e *fault.Error
-		if errors.As(err, &e) && fault.KindOf(err) == fault.Unavailable {
-			e = e.On(opSave, e.Subject)
-			e.Hint = "without a quorum nobody knows what the newest revision is; --without-quorum saves what the furthest member that answers has"
-			return e
-		}
-		return err
+		return s.withoutRevision(err)
 	}
 	s.start = resp.Header.Revision
 	return nil
+}
+
+// withoutRevision says why the cluster's revision could not be read, and who is
+// missing for it.
+func (s *save) withoutRevision(err error) error {
+	if fault.KindOf(err) != fault.Unavailable {
+		return err
+	}
+	why := fault.Why(err)
+	switch fault.CauseOf(err) {
+	case cluster.CauseDeadline, cluster.CauseRequestTimedOut:
+		why = "no majority answered in time" // nothing was to take effect
+	}
+	e := &fault.Error{Kind: fault.Unavailable, Cause: fault.CauseOf(err), Op: opSave, Msg: "the cluster's revision could not be read through the quorum: " + why,
+		Hint: "without a quorum nobody knows what the newest revision is; --without-quorum saves what the furthest member that answers has"}
+	voters, silent := s.view.Voters(), []string{}
+	for _, m := range voters {
+		if m.Status == nil {
+			silent = append(silent, m.Label())
+		}
+	}
+	if up := len(voters) - len(silent); s.view.VotersKnown() && up < s.view.Quorum() {
+		e.Cause = cluster.CauseNoQuorum
+		e.Msg = fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; silent: %s", up, len(voters), s.view.Quorum(), strings.Join(silent, ", "))
+	}
+	return e
 }
 
 // load measures how fast each member answers: the median of three, over a

@@ -43,7 +43,8 @@ type candidate struct {
 // is not in it counts as idle.
 //
 // Followers come first: the leader has the writes of all to care for. A learner is
-// taken only if it is named: it may be far behind, and nobody relies on it.
+// taken only if it is named, or where there is no quorum: it may be far behind, and
+// nobody relies on it. Without a quorum the furthest comes first, whatever it is.
 func choose(v cluster.View, load map[uint64]time.Duration, o SaveOptions) ([]candidate, []PassedOver, error) {
 	if o.Member != "" {
 		return chooseNamed(v, o)
@@ -52,33 +53,62 @@ func choose(v cluster.View, load map[uint64]time.Duration, o SaveOptions) ([]can
 	for _, m := range v.Answered() {
 		head = max(head, m.Status.AppliedIndex)
 	}
-	var followers, leader []candidate
+	var fit []candidate
 	passed := []PassedOver{}
 	for _, m := range v.Members {
-		switch why := unfit(v, m, head, o); {
-		case why.Reason != "":
+		if why := unfit(v, m, head, o); why.Reason != "" {
 			passed = append(passed, why)
-		case m.ID == v.Leader:
-			leader = append(leader, candidate{m, "the leader, as no follower can be used"})
-		default:
-			followers = append(followers, candidate{m, "the follower that answers first"})
+		} else {
+			fit = append(fit, candidate{m, ""})
 		}
 	}
-	slices.SortFunc(followers, func(a, b candidate) int {
+	slices.SortFunc(fit, func(a, b candidate) int {
 		if o.WithoutQuorum { // then nothing but the member itself says how new it is
 			if c := cmp.Compare(b.Status.AppliedIndex, a.Status.AppliedIndex); c != 0 {
 				return c
 			}
 		}
-		return cmp.Or(cmp.Compare(load[a.ID], load[b.ID]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(rank(v, a), rank(v, b)), cmp.Compare(load[a.ID], load[b.ID]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	if len(followers) == 1 {
-		followers[0].why = "the only follower that can be used"
+	for i := range fit {
+		fit[i].why = whyChosen(v, fit, i, o)
 	}
-	if all := append(followers, leader...); len(all) > 0 {
-		return all, passed, nil
+	if len(fit) > 0 {
+		return fit, passed, nil
 	}
 	return nil, passed, noneLeft(passed)
+}
+
+// rank orders members by what reading them costs the cluster, and by what they are
+// relied on for.
+func rank(v cluster.View, c candidate) int {
+	switch {
+	case c.Learner:
+		return 2
+	case c.ID == v.Leader:
+		return 1
+	}
+	return 0
+}
+
+func whyChosen(v cluster.View, fit []candidate, i int, o SaveOptions) string {
+	followers := 0
+	for _, c := range fit {
+		if rank(v, c) == 0 {
+			followers++
+		}
+	}
+	switch {
+	case o.WithoutQuorum && len(fit) == 1:
+		return "the only member that can be used"
+	case o.WithoutQuorum:
+		return "of those that answer none has applied more"
+	case rank(v, fit[i]) == 1:
+		return "the leader, as no follower can be used"
+	case followers == 1:
+		return "the only follower that can be used"
+	}
+	return "the follower that answers first"
 }
 
 // unfit says why a snapshot is not taken of a member; an empty reason means that
@@ -91,7 +121,7 @@ func unfit(v cluster.View, m cluster.Member, head uint64, o SaveOptions) PassedO
 		if m.Err != nil {
 			p.Reason = fault.Why(m.Err)
 		}
-	case m.Learner:
+	case m.Learner && !o.WithoutQuorum:
 		p.rule, p.Reason = ruleLearner, "a learner; --member takes it all the same"
 	case head-m.Status.AppliedIndex > o.MaxLag:
 		p.rule, p.Reason = ruleLag, fmt.Sprintf("%d entries behind the furthest, more than --max-lag %d", head-m.Status.AppliedIndex, o.MaxLag)

@@ -326,8 +326,11 @@ func TestSaveChoosesAmongThree(t *testing.T) {
 	s.Kill(leader)
 	o := options(filepath.Join(t.TempDir(), "s.db"))
 	_, err = s.save(ctx, o, progress.Discard)
-	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.HintOf(err), "--without-quorum") {
-		t.Errorf("without a quorum: %v, hint %q", err, fault.HintOf(err))
+	wantFault(t, "without a quorum", err, fault.Unavailable, cluster.CauseNoQuorum)
+	for _, want := range []string{"1 of 3 voters answer", s.Name(down), s.Name(leader), "--without-quorum"} {
+		if all := fmt.Sprint(err, fault.HintOf(err)); !strings.Contains(all, want) || strings.Contains(all, "take effect") {
+			t.Errorf("without a quorum: %s; want %q", all, want)
+		}
 	}
 	o.WithoutQuorum = true
 	saved, err = s.save(ctx, o, progress.Discard)
