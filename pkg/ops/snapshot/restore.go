@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"kvd/pkg/ops/fault"
@@ -258,18 +257,6 @@ func (r *Restore) bumpedTo() int64 {
 		return 0
 	}
 	return r.source.content.last.Main + r.Recipe.BumpRevision
-}
-
-// sortedMembers are the members as they are found again.
-func (r *Restore) sortedMembers() []RecipeMember {
-	var out []RecipeMember
-	for _, m := range r.Recipe.Members {
-		urls := slices.Clone(m.PeerURLs)
-		slices.Sort(urls)
-		out = append(out, RecipeMember{Name: m.Name, PeerURLs: urls})
-	}
-	slices.SortFunc(out, func(a, b RecipeMember) int { return strings.Compare(a.Name, b.Name) })
-	return out
 }
 
 func dbOf(dataDir string) string { return filepath.Join(dataDir, "member", "snap", "db") }

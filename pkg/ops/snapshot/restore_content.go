@@ -160,7 +160,7 @@ func (r *Restore) prove(ctx context.Context, db string) error {
 		wrong = append(wrong, "compacted revision or storage version have changed")
 	}
 	equal := func(a, b RecipeMember) bool { return a.Name == b.Name && slices.Equal(a.PeerURLs, b.PeerURLs) }
-	if !slices.EqualFunc(got.members, r.sortedMembers(), equal) || got.removed > 0 {
+	if !slices.EqualFunc(got.members, r.Recipe.sortedMembers(), equal) || got.removed > 0 {
 		wrong = append(wrong, fmt.Sprintf("the members are %v", got.members))
 	}
 	if len(wrong) == 0 {

@@ -31,6 +31,7 @@ func planOf(t *testing.T, file string, r snapshot.Recipe) (*snapshot.Restore, er
 func TestRestoreRefusesAnEditedPlan(t *testing.T) {
 	file, dir := write(t, "s.db", realRegistry(t)), t.TempDir()
 	r := oneMember()
+	r.Members = append(r.Members, snapshot.RecipeMember{Name: "m2", PeerURLs: []string{"http://127.0.0.2:2380"}})
 	r.BumpRevision = 5
 	p, err := planOf(t, file, r)
 	if err != nil {
@@ -51,6 +52,9 @@ func TestRestoreRefusesAnEditedPlan(t *testing.T) {
 		"another made token":    {`restored-\w+`, `restored-0123456789ab`, "another_token"},
 		"another bump":          {`bump_revision: 5`, `bump_revision: 1000000000`, "another_token"},
 		"alarms":                {`clear_alarms: false`, `clear_alarms: true`, "another_token"},
+		"names exchanged":       {`(?s)name: m1(.*)name: m2`, "name: m2${1}name: m1", "another_token"},
+		"another URL":           {`127.0.0.2`, `127.0.0.3`, "another_token"},
+		"another order":         {`(?s)(- name: m1.*)(- name: m2.*)skip`, "${2}${1}skip", ""},
 		"another size":          {`size_bytes: \d+`, `size_bytes: 1`, "restore_plan"},
 		"another revision":      {` revision: \d+`, ` revision: 7`, "restore_plan"},
 		"another file":          {`sha256: ....`, `sha256: 0000`, "another_snapshot"},

@@ -49,8 +49,8 @@ type Recipe struct {
 	Format   string         `json:"format"`
 	Snapshot RecipeSnapshot `json:"snapshot"`
 	// Token makes the IDs of the cluster and its members, with their peer URLs.
-	// Where none is given it is made from the content and from what is done with
-	// it: hosts that restore something else get another cluster, whose members do
+	// Where none is given it is made from the content, from what is done with it
+	// and from the members: hosts that restore something else get another cluster, whose members do
 	// not talk to these.
 	Token   string         `json:"initial_cluster_token"`
 	Members []RecipeMember `json:"members"`
@@ -115,6 +115,18 @@ func (r *Recipe) names() []string {
 	for _, m := range r.Members {
 		out = append(out, m.Name)
 	}
+	return out
+}
+
+// sortedMembers are the members as they are found again.
+func (r *Recipe) sortedMembers() []RecipeMember {
+	var out []RecipeMember
+	for _, m := range r.Members {
+		urls := slices.Clone(m.PeerURLs)
+		slices.Sort(urls)
+		out = append(out, RecipeMember{Name: m.Name, PeerURLs: urls})
+	}
+	slices.SortFunc(out, func(a, b RecipeMember) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

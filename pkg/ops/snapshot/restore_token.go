@@ -17,9 +17,14 @@ const tokenPrefix = "restored-"
 const tokenBytes = 6
 
 // contentToken makes the token of what the recipe restores: of everything that
-// makes members' data differ, beside who the members are, which is in their IDs.
+// makes members' data differ. The members are in it although their URLs make their
+// IDs: with two names exchanged on one host there would be one member twice.
 func (r *Recipe) contentToken() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %t", r.Snapshot.SHA256, r.BumpRevision, r.ClearAlarms))
+	text := fmt.Appendf(nil, "%s %d %t", r.Snapshot.SHA256, r.BumpRevision, r.ClearAlarms)
+	for _, m := range r.sortedMembers() {
+		text = fmt.Appendf(text, " %s=%s", m.Name, strings.Join(m.PeerURLs, ","))
+	}
+	sum := sha256.Sum256(text)
 	return tokenPrefix + hex.EncodeToString(sum[:tokenBytes])
 }
 
@@ -42,7 +47,7 @@ func (r *Recipe) settleToken() error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Refused, Cause: "another_token", Op: opRestore,
-		Msg:  fmt.Sprintf("the token %s was made for another snapshot, bump_revision or clear_alarms than these, which make %s: was the plan edited?", r.Token, made),
+		Msg:  fmt.Sprintf("the token %s was made for another snapshot, bump_revision, clear_alarms or other members than these, which make %s: was the plan edited?", r.Token, made),
 		Hint: "hosts that restore different things under one token become one cluster and never notice: write another plan with --write-plan, and use it on every host"}
 }
 
