@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -99,6 +100,30 @@ func listener(t *testing.T, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
+// ending is a server that ends when the probe asks it: it takes that connection still.
+func ending(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			start := make([]byte, 3)
+			if _, err := io.ReadFull(conn, start); err == nil && string(start) == "GET" {
+				l.Close()
+			}
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
 func TestCausesWithoutEtcd(t *testing.T) {
 	certs := servertest.NewCerts(t)
 	mute := func(net.Conn) {}
@@ -138,6 +163,7 @@ func TestCausesWithoutEtcd(t *testing.T) {
 		{"not etcd, ssh", ep("http://" + listener(t, ssh)), cluster.CauseNotEtcd, fault.Unavailable},
 		{"not etcd, ssh for https", trusting("https://" + listener(t, ssh)), cluster.CauseNotEtcd, fault.Unavailable},
 		{"not etcd, hangs up", ep("http://" + listener(t, hangUp)), cluster.CauseNotEtcd, fault.Unavailable},
+		{"ends just now", ep("http://" + ending(t)), cluster.CauseConnectionRefused, fault.Unavailable},
 		{"web server over TLS, endpoint http", ep("http://" + hostOf(webTLS.URL)), cluster.CauseTLSRequired, fault.Unavailable},
 		{"web server without TLS, endpoint https", trusting("https://" + hostOf(web.URL)), cluster.CauseNotEtcd, fault.Unavailable},
 		{"no port", ep("http://127.0.0.1"), cluster.CauseBadEndpoint, fault.Usage},

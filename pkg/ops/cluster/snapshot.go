@@ -107,7 +107,7 @@ func (s *SnapshotStream) ended(err error) error {
 		e.Err = Classify("", "", err)
 	}
 	if kind := fault.KindOf(e.Err); kind == fault.Interrupted || kind == fault.Denied {
-		e.Kind = kind
+		e.Kind, e.Hint = kind, fault.HintOf(e.Err)
 	}
 	return e
 }
