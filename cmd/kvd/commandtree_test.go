@@ -46,6 +46,7 @@ func withoutCluster() map[string]string {
 		"snapshot restore": "makes files of a file",
 		"wal list":         "reads files",
 		"wal dump":         "reads files",
+		"wal stats":        "reads files",
 	}
 }
 

@@ -219,8 +219,9 @@ func FuzzRequest(f *testing.F) {
 		var r Request
 		for typ := range int32(3) {
 			r.Decode(Entry{Type: typ, Data: data})
-			if _, err := json.Marshal(r.Body()); err != nil && r.Type != TxnType {
-				t.Fatal(err) // JSON takes no more than 10,000 levels, of which Dump cuts some off
+			(&dumper{}).present(&r) // which cuts off what is nested too deep for JSON
+			if _, err := json.Marshal(r.Body()); err != nil {
+				t.Fatal(err)
 			}
 		}
 		r.Decode(Entry{Data: data})

@@ -159,7 +159,9 @@ func TestDumpStates(t *testing.T) {
 	if err != nil || sum.Commit != 4 || sum.Last != 6 || sum.Entries != 8 {
 		t.Errorf("%+v, %v", sum, err)
 	}
-	equal(t, indexes(t, lines, func(m map[string]any) any { return fmt.Sprintf("%v:%v %v", m["term"], m["state"], m["replaces"] != nil) }),
+	equal(t, indexes(t, lines, func(m map[string]any) any {
+		return fmt.Sprintf("%v:%v %v", m["term"], m["state"], m["replaces"] != nil)
+	}),
 		"1:2:committed false 2:2:committed false 3:2:overwritten false 3:3:committed true 4:3:committed false 5:3:overwritten false "+
 			"5:4:uncommitted true 6:4:uncommitted false")
 }

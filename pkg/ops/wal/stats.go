@@ -1,0 +1,215 @@
+package wal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"kvd/pkg/ops/kube/keys"
+)
+
+// StatsOptions are what GatherStats tells.
+type StatsOptions struct {
+	Top    int         // how many of each list, the largest first; 0: all that are kept
+	Layout keys.Layout // where Kubernetes keeps its objects
+}
+
+// DefaultStatsOptions are those of `kvd wal stats`.
+func DefaultStatsOptions() StatsOptions { return StatsOptions{Top: 10, Layout: keys.Default()} }
+
+// Amount is how much something has of the log.
+type Amount struct {
+	Count int64   `json:"count"`
+	Bytes int64   `json:"bytes"`
+	Share float64 `json:"share_ratio"` // of the bytes of all entries
+}
+
+// Stats says who writes. Entries that were overwritten, were not committed or were
+// refused count as well: they were written. A write is a put or a delete, also in
+// either branch of a transaction; its bytes are those of its key, its value and
+// what is around them. What the entries have beside their writes is in Types only.
+type Stats struct {
+	Dir         string  `json:"dir"`
+	Entries     int64   `json:"entries"`
+	Bytes       int64   `json:"bytes"` // of their records
+	First       EntryID `json:"first_entry"`
+	Last        EntryID `json:"last_entry"`
+	Commit      uint64  `json:"commit"`
+	Overwritten int64   `json:"overwritten"` // entries that a later leader replaced
+	Torn        *Damage `json:"torn,omitempty"`
+
+	Types      []TypeAmount    `json:"types"`      // entries by type
+	Prefixes   []PrefixAmount  `json:"prefixes"`   // writes by the resource's prefix, or the first part of the key
+	Namespaces []NameAmount    `json:"namespaces"` // writes of Kubernetes objects by namespace
+	Keys       []KeyAmount     `json:"keys"`       // writes by key
+	Leases     []LeaseAmount   `json:"leases"`     // puts by the lease that they are on
+	Users      []NameAmount    `json:"users"`      // entries by who was authenticated
+	Biggest    []BigEntry      `json:"biggest"`
+	Segments   []SegmentAmount `json:"segments"`
+
+	// Of keys and leases only so many are kept. Where these are not 0, one of
+	// them may have been written so much more than is told, or be missing.
+	KeysUncounted   Amount `json:"keys_uncounted_at_most"`
+	LeasesUncounted Amount `json:"leases_uncounted_at_most"`
+}
+
+// TypeAmount is what entries of a type have.
+type TypeAmount struct {
+	Type RequestType `json:"type"`
+	Amount
+}
+
+// NameAmount is what something with a name has.
+type NameAmount struct {
+	Name string `json:"name"`
+	Amount
+}
+
+// PrefixAmount is what keys with a prefix have.
+type PrefixAmount struct {
+	Prefix   []byte `json:"-"`                  // see MarshalJSON
+	Resource string `json:"resource,omitempty"` // of Kubernetes
+	Amount
+}
+
+// KeyAmount is what a key has.
+type KeyAmount struct {
+	Key []byte `json:"-"` // see MarshalJSON
+	Amount
+}
+
+// LeaseAmount is what puts on a lease have.
+type LeaseAmount struct {
+	Lease LeaseID `json:"lease"`
+	Amount
+}
+
+// BigEntry is one of the largest entries.
+type BigEntry struct {
+	Position
+	EntryID
+	Bytes  int64       `json:"size_bytes"` // of the record
+	Type   RequestType `json:"type"`
+	Writes int         `json:"writes"` // keys and ranges that it may write
+	Key    []byte      `json:"-"`      // the first of them, see MarshalJSON
+}
+
+// SegmentAmount is what is in a segment.
+type SegmentAmount struct {
+	Name  string  `json:"name"`
+	First EntryID `json:"first_entry"`
+	Last  EntryID `json:"last_entry"`
+	Amount
+}
+
+// GatherStats reads a log once and counts. dir is as for Find. A last record that
+// is cut short is no error, see Stats.Torn; other damage is one as of Records, and
+// then the Stats are of what stands before it. Nothing is locked, and nothing is
+// written. Memory is bounded, by some 20 MiB and the largest record.
+func GatherStats(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
+	c := newCounter(o)
+	found, err := Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = Records(ctx, found, func(r Record) error {
+		c.record(&r)
+		return nil
+	})
+	var d *Damage
+	if errors.As(err, &d) && d.Repaired() {
+		c.out.Torn, err = d, nil
+	}
+	if err != nil && d == nil {
+		return nil, err
+	}
+	c.out.Dir = found
+	return c.finish(), err
+}
+
+// finish makes lists of what was counted.
+func (c *counter) finish() *Stats {
+	s := &c.out
+	for t, a := range c.types {
+		s.Types = append(s.Types, TypeAmount{t, c.share(*a)})
+	}
+	for p, a := range c.prefixes.of {
+		s.Prefixes = append(s.Prefixes, PrefixAmount{[]byte(p), a.resource, c.share(a.Amount)})
+	}
+	for k, a := range c.keys.of {
+		s.Keys = append(s.Keys, KeyAmount{[]byte(k), c.share(a.Amount)})
+	}
+	for l, a := range c.leases.of {
+		s.Leases = append(s.Leases, LeaseAmount{l, c.share(*a)})
+	}
+	s.Namespaces, s.Users = c.names(c.namespaces), c.names(c.users)
+	s.KeysUncounted, s.LeasesUncounted = c.share(c.keys.missed), c.share(c.leases.missed)
+	for i := range s.Segments {
+		s.Segments[i].Amount = c.share(s.Segments[i].Amount)
+	}
+	s.Types = largest(s.Types, 0, func(x TypeAmount) (Amount, string) { return x.Amount, string(x.Type) })
+	s.Prefixes = largest(s.Prefixes, c.o.Top, func(x PrefixAmount) (Amount, string) { return x.Amount, string(x.Prefix) })
+	s.Keys = largest(s.Keys, c.o.Top, func(x KeyAmount) (Amount, string) { return x.Amount, string(x.Key) })
+	s.Leases = largest(s.Leases, c.o.Top, func(x LeaseAmount) (Amount, string) { return x.Amount, x.Lease.String() })
+	return s
+}
+
+func (c *counter) names(from groups[Amount]) []NameAmount {
+	out := make([]NameAmount, 0, len(from.of))
+	for name, a := range from.of {
+		out = append(out, NameAmount{name, c.share(*a)})
+	}
+	return largest(out, c.o.Top, func(x NameAmount) (Amount, string) { return x.Amount, x.Name })
+}
+
+func (c *counter) share(a Amount) Amount {
+	a.Share = float64(a.Bytes) / float64(max(c.out.Bytes, 1))
+	return a
+}
+
+// largest sorts by bytes, then by number and name, and keeps the first n.
+func largest[T any](all []T, n int, of func(T) (Amount, string)) []T {
+	slices.SortFunc(all, func(x, y T) int {
+		a, s := of(x)
+		b, t := of(y)
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Count, a.Count), cmp.Compare(s, t))
+	})
+	if n > 0 && len(all) > n {
+		all = all[:n]
+	}
+	return slices.Clip(all)
+}
+
+// MarshalJSON adds the prefix: "prefix", or "prefix_base64" if it is not UTF-8.
+func (p PrefixAmount) MarshalJSON() ([]byte, error) {
+	type plain PrefixAmount
+	text := asJSON(p.Prefix)
+	return marshal(struct {
+		Prefix *string `json:"prefix,omitempty"`
+		Raw    []byte  `json:"prefix_base64,omitempty"`
+		plain
+	}{text.text, text.raw, plain(p)})
+}
+
+// MarshalJSON adds the key: "key", or "key_base64" if it is not UTF-8.
+func (k KeyAmount) MarshalJSON() ([]byte, error) {
+	type plain KeyAmount
+	return marshal(struct {
+		keyJSON
+		plain
+	}{keysJSON(k.Key, nil), plain(k)})
+}
+
+// MarshalJSON adds the key as KeyAmount has it, if there is one.
+func (b BigEntry) MarshalJSON() ([]byte, error) {
+	type plain BigEntry
+	var key keyJSON
+	if b.Writes > 0 {
+		key = keysJSON(b.Key, nil)
+	}
+	return marshal(struct {
+		plain
+		keyJSON
+	}{plain(b), key})
+}

@@ -1,0 +1,277 @@
+package wal
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"kvd/pkg/ops/kube/keys"
+)
+
+const (
+	maxCounted = 32_768  // keys, and leases, that are kept before those with the least bytes are dropped
+	maxKeyText = 8 << 20 // bytes of keys that are kept before that is done as well
+	maxGroups  = 8192    // prefixes, namespaces, users; the rest is counted together
+	maxBiggest = 100     // entries, where no number is given
+	others     = "(others)"
+)
+
+// counter counts what a log holds.
+type counter struct {
+	o       StatsOptions
+	out     Stats
+	last    uint64
+	request Request
+
+	types      map[RequestType]*Amount
+	prefixes   groups[prefixCount]
+	namespaces groups[Amount]
+	users      groups[Amount]
+	keys       heavy[string, keyCount]
+	leases     heavy[LeaseID, Amount]
+}
+
+type prefixCount struct {
+	Amount
+	resource string
+}
+
+// keyCount is a key's own count and the groups that it belongs to, so that its
+// name is taken apart once.
+type keyCount struct {
+	Amount
+	prefix    *prefixCount
+	namespace *Amount // nil: none
+}
+
+func newCounter(o StatsOptions) *counter {
+	return &counter{o: o, types: map[RequestType]*Amount{},
+		keys:   heavy[string, keyCount]{amount: func(k *keyCount) *Amount { return &k.Amount }},
+		leases: heavy[LeaseID, Amount]{amount: func(a *Amount) *Amount { return a }}}
+}
+
+func (c *counter) record(r *Record) {
+	switch r.Type {
+	case StateType:
+		c.out.Commit = r.State.Commit
+	case EntryType:
+		c.entry(r)
+	case MetadataType, CRCType, SnapshotType:
+	}
+}
+
+func (c *counter) entry(r *Record) {
+	id := EntryID{r.Entry.Index, r.Entry.Term}
+	if c.out.Entries++; c.out.Entries == 1 {
+		c.out.First = id
+	} else if id.Index <= c.last {
+		c.out.Overwritten += int64(c.last - id.Index + 1) //nolint:gosec // of entries that were read
+	}
+	c.last, c.out.Last = id.Index, id
+	c.out.Bytes += r.Size
+	c.segment(r, id)
+
+	q := &c.request
+	q.Decode(r.Entry)
+	t := c.types[q.Type]
+	if t == nil {
+		t = &Amount{}
+		c.types[q.Type] = t
+	}
+	t.add(r.Size)
+	if q.User != "" {
+		c.users.get(q.User).add(r.Size)
+	}
+	var w writing
+	switch q.Type {
+	case PutType, DeleteRangeType:
+		c.op(&q.KV, &w)
+	case TxnType:
+		c.txn(&q.Txn, &w)
+	}
+	c.big(r, q, w)
+}
+
+func (c *counter) segment(r *Record, id EntryID) {
+	s := &c.out.Segments
+	if n := len(*s); n == 0 || (*s)[n-1].Name != r.File {
+		*s = append(*s, SegmentAmount{Name: r.File, First: id})
+	}
+	at := &(*s)[len(*s)-1]
+	at.Last = id
+	at.add(r.Size)
+}
+
+// writing is what an entry writes.
+type writing struct {
+	n   int
+	key []byte // the first
+}
+
+func (c *counter) txn(t *Txn, w *writing) {
+	for i := range t.Success {
+		c.op(&t.Success[i], w)
+	}
+	for i := range t.Failure {
+		c.op(&t.Failure[i], w)
+	}
+}
+
+func (c *counter) op(o *Op, w *writing) {
+	switch {
+	case o.Txn != nil:
+		c.txn(o.Txn, w)
+		return
+	case o.Op != PutType && o.Op != DeleteRangeType:
+		return
+	}
+	if w.n++; w.n == 1 {
+		w.key = o.Key
+	}
+	n := int64(o.Bytes)
+	k := c.keys.of[string(o.Key)]
+	if k == nil {
+		k = c.key(o.Key)
+	}
+	k.add(n)
+	k.prefix.add(n)
+	if k.namespace != nil {
+		k.namespace.add(n)
+	}
+	if o.Lease == 0 {
+		return
+	}
+	l := c.leases.of[o.Lease]
+	if l == nil {
+		l = &Amount{}
+		c.leases.put(o.Lease, l, 0)
+	}
+	l.add(n)
+}
+
+// key begins to count a key.
+func (c *counter) key(raw []byte) *keyCount {
+	key := string(raw)
+	prefix, object := c.split(key)
+	k := &keyCount{prefix: c.prefixes.get(prefix)}
+	if k.prefix.resource == "" && object.Resource != "" {
+		k.prefix.resource = object.GroupResource()
+	}
+	if object.Namespace != "" {
+		k.namespace = c.namespaces.get(object.Namespace)
+	}
+	c.keys.put(key, k, len(key))
+	return k
+}
+
+// split returns the prefix that a key is counted under, and what it names, if that
+// is an object of Kubernetes.
+func (c *counter) split(key string) (prefix string, object keys.Key) {
+	if object, ok := c.o.Layout.Parse(key); ok {
+		behind := len(object.Name)
+		if object.Namespace != "" {
+			behind += len(object.Namespace) + 1
+		}
+		return key[:len(key)-behind], object
+	}
+	if prefix, ok := c.o.Layout.ResourcePrefix(key); ok { // a range over a resource
+		object, _ = c.o.Layout.Parse(prefix + "x")
+		return prefix, object
+	}
+	return firstPart(key), keys.Key{}
+}
+
+// firstPart is a key up to its first slash, but for one that it begins with.
+func firstPart(key string) string {
+	from := 0
+	if strings.HasPrefix(key, "/") {
+		from = 1
+	}
+	return key[:from+strings.IndexByte(key[from:], '/')+1]
+}
+
+// big keeps the largest entries, the largest first.
+func (c *counter) big(r *Record, q *Request, w writing) {
+	b, most := c.out.Biggest, cmp.Or(c.o.Top, maxBiggest)
+	if len(b) == most && b[most-1].Bytes >= r.Size {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(b, r.Size, func(x BigEntry, size int64) int {
+		if x.Bytes >= size {
+			return -1
+		}
+		return 1
+	})
+	b = slices.Insert(b, at, BigEntry{r.Position, EntryID{r.Entry.Index, r.Entry.Term}, r.Size, q.Type, w.n, bytes.Clone(w.key)})
+	c.out.Biggest = b[:min(len(b), most)]
+}
+
+func (a *Amount) add(size int64) {
+	a.Count++
+	a.Bytes += size
+}
+
+// groups are counts by name, of so many names.
+type groups[V any] struct{ of map[string]*V }
+
+func (g *groups[V]) get(name string) *V {
+	if g.of == nil {
+		g.of = map[string]*V{}
+	}
+	if v := g.of[name]; v != nil {
+		return v
+	}
+	if len(g.of) >= maxGroups {
+		name = others
+		if v := g.of[name]; v != nil {
+			return v
+		}
+	}
+	v := new(V)
+	g.of[strings.Clone(name)] = v
+	return v
+}
+
+// heavy counts things of which there may be any number, and keeps those with the
+// most bytes: when there are too many, all but a quarter are dropped. What one of
+// them can have had before it was dropped is in missed.
+type heavy[K cmp.Ordered, V any] struct {
+	of     map[K]*V
+	amount func(*V) *Amount
+	text   int // bytes of the keys
+	missed Amount
+}
+
+func (h *heavy[K, V]) put(k K, v *V, text int) {
+	if len(h.of) >= maxCounted || h.text+text > maxKeyText && len(h.of) > 1 {
+		h.drop()
+	}
+	if h.of == nil {
+		h.of = map[K]*V{}
+	}
+	h.of[k] = v
+	h.text += text
+}
+
+func (h *heavy[K, V]) drop() {
+	type counted struct {
+		k K
+		Amount
+	}
+	all := make([]counted, 0, len(h.of))
+	for k, v := range h.of {
+		all = append(all, counted{k, *h.amount(v)})
+	}
+	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	var most Amount
+	for _, c := range all[:len(all)-len(all)/4] {
+		most = Amount{Count: max(most.Count, c.Count), Bytes: max(most.Bytes, c.Bytes)}
+		delete(h.of, c.k)
+		if s, ok := any(c.k).(string); ok {
+			h.text -= len(s)
+		}
+	}
+	h.missed.Count += most.Count
+	h.missed.Bytes += most.Bytes
+}
