@@ -303,16 +303,17 @@ func TestWindowEndsDuringARun(t *testing.T) {
 	s := newStage(t, 3, 0, 2)
 	s.fragment(t, 4)
 	g, release := newGate()
-	g.base = time.Date(2026, 11, 29, 3, 59, 58, 0, time.UTC)
+	// Time enough for one member, on a slow machine too, and not for the pause after it.
+	g.base = time.Date(2026, 11, 29, 3, 59, 45, 0, time.UTC)
 	r := s.rival(t, g, func(o *daemon.Options, d *ops.DefragOptions) {
 		sched, err := schedule.Parse(schedule.Options{Expr: "59 4 * * *", Window: "01:00-05:00", Timezone: "UTC"}, g.base)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Schedule, d.Settle = sched, 3*time.Second
+		o.Schedule, d.Settle = sched, 20*time.Second
 	})
 	until(t, "waits for its tick", func() bool { return r.logs.FilterMessage("next run").Len() > 0 })
-	release() // it is 04:59:58 now
+	release() // it is 04:59:45 now
 	until(t, "has run", r.decided)
 	r.end(t)
 	r.mu.Lock()
