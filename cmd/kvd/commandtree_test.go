@@ -47,6 +47,7 @@ func withoutCluster() map[string]string {
 		"wal list":         "reads files",
 		"wal dump":         "reads files",
 		"wal stats":        "reads files",
+		"wal verify":       "reads files",
 	}
 }
 

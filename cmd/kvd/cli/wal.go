@@ -12,7 +12,7 @@ import (
 // newWALCmd groups what looks into a write-ahead log.
 func newWALCmd(app *App) *cobra.Command {
 	return newGroupCmd("wal", "Look into a member's write-ahead log: what is in it, and what a server will do with it",
-		newWALListCmd(app, runWALList), newWALDumpCmd(app, runWALDump), newWALStatsCmd(app, runWALStats))
+		newWALListCmd(app, runWALList), newWALDumpCmd(app, runWALDump), newWALStatsCmd(app, runWALStats), newWALVerifyCmd(app, runWALVerify))
 }
 
 func newWALListCmd(app *App, run func(context.Context, *App, string) error) *cobra.Command {

@@ -76,3 +76,98 @@ func walRange(s wal.SegmentListing, from, to uint64) string {
 	}
 	return fmt.Sprintf("%d–%d", from, to)
 }
+
+// walVerifyTable draws a verdict, the numbers it rests on, damage and findings.
+func walVerifyTable(v *wal.Verification) func(io.Writer) error {
+	return func(w io.Writer) error {
+		fmt.Fprintf(w, "%s: %s\n", render.Safe(orDefault(v.Dir, "no log")), render.Safe(v.Verdict.Why))
+		if v.Verdict.Message != "" {
+			fmt.Fprintf(w, "it says: %s\n", render.Safe(v.Verdict.Message))
+		}
+		if l := v.Verdict.Lost; l != nil {
+			fmt.Fprintf(w, "lost to a start: entries %d to %d (%d)\n", l.From, l.To, l.Count)
+		}
+		fmt.Fprintf(w, "verdict: %s\n\n", v.Verdict.Outcome.Words())
+		rows := walNumbers(v)
+		if err := (render.Columns[snapshotRow]{
+			{Header: "what", Value: func(r snapshotRow) string { return r.name }},
+			{Header: "value", Value: func(r snapshotRow) string { return r.value }},
+		}).Write(w, rows); err != nil {
+			return err
+		}
+		if len(v.Damages) > 0 {
+			fmt.Fprintln(w)
+			if err := walDamageColumns().Write(w, v.Damages); err != nil {
+				return err
+			}
+			if more := v.Damaged - int64(len(v.Damages)); more > 0 {
+				fmt.Fprintf(w, "and %d more\n", more)
+			}
+		}
+		for _, f := range v.Findings {
+			fmt.Fprintf(w, "\n%s: %s: %s\n", f.Severity, f.Cause, render.Safe(f.Says))
+			if f.Hint != "" {
+				fmt.Fprintf(w, "  hint: %s\n", render.Safe(f.Hint))
+			}
+		}
+		return nil
+	}
+}
+
+func walNumbers(v *wal.Verification) []snapshotRow {
+	rows := []snapshotRow{
+		{"last entry in the log", fmt.Sprintf("%d, term %d", v.Numbers.Last.Index, v.Numbers.Last.Term)},
+		{"commit index in the log", fmt.Sprint(v.Numbers.Commit)},
+		{"newest snapshot record", fmt.Sprintf("%d, term %d", v.Numbers.Newest.Index, v.Numbers.Newest.Term)},
+		{"consistent index of the database", "-"},
+		{"member, cluster", fmt.Sprintf("%s, %s", v.Member, v.Cluster)},
+		{"read", fmt.Sprintf("%s, %d records, %d entries, %s", count(v.Segments, "segment"), v.Records, v.Entries, sizeText(v.Bytes))},
+	}
+	if c := v.Numbers.Consistent; c != nil {
+		rows[3].value = fmt.Sprintf("%d, term %d", *c, v.Database.Term)
+	}
+	if v.Live != "" {
+		rows = append(rows, snapshotRow{"written to by", v.Live})
+	}
+	return rows
+}
+
+func walDamageColumns() render.Columns[wal.Break] {
+	type b = wal.Break
+	entries := func(s *wal.EntrySpan) string {
+		if s == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%d–%d", s.From, s.To)
+	}
+	return render.Columns[b]{
+		{Header: "damage", Value: func(x b) string { return string(x.Class) }},
+		{Header: "file", Value: func(x b) string { return x.File }},
+		{Header: "offset", Right: true, Value: func(x b) string { return fmt.Sprint(x.Offset) }},
+		{Header: "record", Right: true, Value: func(x b) string { return fmt.Sprint(x.Record) }},
+		{Header: "entry", Right: true, Value: func(x b) string {
+			if x.Entry == nil {
+				return "-"
+			}
+			return fmt.Sprintf("%d, term %d", x.Entry.Index, x.Entry.Term)
+		}},
+		{Header: "crc stored, computed", Value: func(x b) string {
+			if x.StoredCRC == nil {
+				return "-"
+			}
+			return x.StoredCRC.String() + ", " + x.ComputedCRC.String()
+		}},
+		{Header: "readable again at", Right: true, Value: func(x b) string {
+			if x.Resumed == nil {
+				return "-"
+			}
+			if x.Resumed.File != x.File {
+				return x.Resumed.String()
+			}
+			return fmt.Sprint(x.Resumed.Offset)
+		}},
+		{Header: "unreadable", Right: true, Value: func(x b) string { return entries(x.Unreadable) }},
+		{Header: "lost if cut here", Right: true, Value: func(x b) string { return entries(x.Lost) }},
+		{Header: "why", Value: func(x b) string { return x.Why }},
+	}
+}

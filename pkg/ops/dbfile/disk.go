@@ -53,8 +53,12 @@ func openDisk(path string, o Options) (*diskFile, int64, error) {
 		return nil, 0, err
 	}
 	d := &diskFile{file: file}
-	if holder, held := lockShared(file); held {
-		if !o.Live {
+	lock := lockShared
+	if o.NoLock {
+		lock = HolderOf
+	}
+	if holder, held := lock(file); held {
+		if !o.Live && !o.NoLock {
 			file.Close() //nolint:errcheck // nothing was written
 			return nil, 0, inUse(path, holder)
 		}

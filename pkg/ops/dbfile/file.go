@@ -20,6 +20,8 @@ type Options struct {
 	// Live opens the file although a running server holds it. Pages may
 	// change while they are read, so that what is read may be torn.
 	Live bool
+	// NoLock takes no lock, which lets a server start meanwhile; it is Live besides.
+	NoLock bool
 }
 
 // File is a backend file or snapshot that is open for reading. It is safe for

@@ -13,7 +13,8 @@ type Class string
 const (
 	Torn     Class = "torn"           // the file ends within a record, or a sector of the last record was never written
 	BadCRC   Class = "crc_mismatch"   // a record is not what was written
-	Broken   Class = "undecodable"    // a record or what it holds is no protobuf message
+	Broken   Class = "undecodable"    // a record is no protobuf message
+	BadData  Class = "bad_content"    // a record is in order, but not what it holds
 	Unknown  Class = "unknown_type"   // a record of a type that etcd does not know
 	BadChain Class = "broken_chain"   // a segment does not go on where the one before it ended
 	Conflict Class = "other_metadata" // two members' logs in one folder

@@ -114,3 +114,42 @@ func (r *Record) content() (ok, known bool) {
 	}
 	return false, false
 }
+
+// front decodes type and CRC of a record, and of an entry its term and index, of
+// the first bytes of its frame: as far as they go, in the order in which etcd
+// writes them.
+func (r *Record) front(b []byte) {
+	next := func(num protowire.Number) (v uint64, ok bool) {
+		got, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || got != num || typ != protowire.VarintType {
+			return 0, false
+		}
+		v, m := protowire.ConsumeVarint(b[n:])
+		if m < 0 {
+			return 0, false
+		}
+		b = b[n+m:]
+		return v, true
+	}
+	typ, ok := next(1)
+	crc, ok2 := next(2)
+	if !ok || !ok2 || Type(typ) < MetadataType || Type(typ) > SnapshotType { //nolint:gosec // checked
+		return
+	}
+	r.Type, r.CRC = Type(typ), CRC(crc) //nolint:gosec // checked; cut to 32 bits, as protobuf does
+	num, wire, n := protowire.ConsumeTag(b)
+	if r.Type != EntryType || n < 0 || num != 3 || wire != protowire.BytesType {
+		return
+	}
+	_, m := protowire.ConsumeVarint(b[n:]) // the length, of which not all need be there
+	if m < 0 {
+		return
+	}
+	b = b[n+m:]
+	next(1) // left out by some versions where it is 0
+	if term, ok := next(2); ok {
+		if index, ok := next(3); ok {
+			r.Entry.Term, r.Entry.Index = term, index
+		}
+	}
+}

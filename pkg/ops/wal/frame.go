@@ -155,18 +155,19 @@ func (r *reader) chain(rec *Record) error {
 // accept decodes what a record holds, and goes on behind it.
 func (r *reader) accept(rec *Record) error {
 	ok, known := rec.content()
+	if rec.Type == MetadataType { // compared before it is decoded, as in ReadAll
+		if r.meta == nil {
+			r.meta = append([]byte{}, rec.Data...)
+		}
+		if !bytes.Equal(r.meta, rec.Data) {
+			return r.damage(Conflict, "metadata of member %s of cluster %s, other than before", rec.Metadata.Member, rec.Metadata.Cluster)
+		}
+	}
 	switch {
 	case !known:
 		return r.damage(Unknown, "a record of type %d", rec.Type)
 	case !ok:
-		return r.damage(Broken, "what a record of type %d holds cannot be decoded", rec.Type)
-	case rec.Type == MetadataType && r.meta != nil && !bytes.Equal(r.meta, rec.Data):
-		return r.damage(Conflict, "metadata of member %s of cluster %s, other than before", rec.Metadata.Member, rec.Metadata.Cluster)
-	case rec.Type == MetadataType && r.meta == nil:
-		r.meta = bytes.Clone(rec.Data)
-		if r.meta == nil {
-			r.meta = []byte{}
-		}
+		return r.damage(BadData, "what a record of type %d holds cannot be decoded", rec.Type)
 	}
 	r.off += rec.Size
 	return nil

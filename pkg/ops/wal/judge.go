@@ -22,7 +22,7 @@ type Peers struct {
 type Mismatch struct {
 	Cause string `json:"cause"` // stable, one of the constants
 	Says  string `json:"says"`
-	Hint  string `json:"hint"`
+	Hint  string `json:"hint,omitempty"`
 }
 
 // Causes of a Mismatch.

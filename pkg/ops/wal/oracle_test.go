@@ -156,7 +156,7 @@ func disagree(segments ...[]byte) string {
 	got, gotErr := byUs(segments...)
 	var d *Damage
 	errors.As(gotErr, &d)
-	if d != nil && (d.Class == Unknown || d.Class == Conflict || d.Class == Broken && len(want) > len(got)) {
+	if d != nil && (d.Class == Unknown || d.Class == Conflict || d.Class == BadData) {
 		// What ReadAll finds out only behind its decoder, by a panic or an error.
 		want, wantErr = want[:min(len(want), len(got))], nil
 		d = nil

@@ -1,25 +1,31 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 )
 
 // resume goes on behind a damaged record: at the next one if the damaged one's
 // length can be right, else wherever records begin again. It reports whether they
 // do.
 func (w *walker) resume(d *Damage, rec *Record) bool {
-	if next := rec.Offset + rec.Size; rec.Size > 0 && w.begins(next) {
+	var known []CRC // either the data or the stored CRC is damaged
+	if d.StoredCRC != nil {
+		known = []CRC{*d.StoredCRC, *d.ComputedCRC}
+	}
+	if next := rec.Offset + rec.Size; rec.Size > 0 && w.begins(next, known...) {
 		w.r.off = next
 		switch {
 		case d.Class == BadChain:
 			w.r.crc = rec.CRC
-		case d.StoredCRC != nil: // either the data or the CRC is damaged
+		case d.StoredCRC != nil:
 			w.r.crc, w.alt = *d.StoredCRC, d.ComputedCRC
-		case rec.Type == 0:
+		case d.Class == Broken || d.Class == Torn:
 			w.adopt = true
 		}
 		// What remains was in order but for its content.
@@ -67,19 +73,29 @@ func (w *walker) canBeLength(length uint64, at int64) bool {
 }
 
 // begins reports whether records begin at an offset, or the rest of the segment
-// is empty. One record alone could be chance; that the CRC of the next one goes on
-// from it is none.
-func (w *walker) begins(at int64) bool {
+// is empty. One record alone could be chance. That its CRC goes on from one that is
+// known is none, nor that the next one's goes on from its.
+func (w *walker) begins(at int64, known ...CRC) bool {
 	first, end, ok := w.recordAt(at)
 	if !ok {
 		return end && firstData(w.f, at, w.r.limit) < 0
+	}
+	if slices.ContainsFunc(known, first.follows) {
+		return true
 	}
 	second, end, ok := w.recordAt(at + first.Size)
 	if !ok {
 		return end
 	}
-	return second.Type == CRCType && second.CRC == first.CRC ||
-		CRC(crc32.Update(uint32(first.CRC), castagnoli, second.Data)) == second.CRC
+	return second.follows(first.CRC)
+}
+
+// follows reports whether a record's CRC goes on from that of the one before.
+func (r *Record) follows(before CRC) bool {
+	if r.Type == CRCType {
+		return r.CRC == before
+	}
+	return CRC(crc32.Update(uint32(before), castagnoli, r.Data)) == r.CRC
 }
 
 // recordAt reads a record beside the stream. end reports that there is none: the
@@ -110,13 +126,11 @@ func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
 // firstData finds the first byte in [from, to) of a file that is not zero; -1 if
 // there is none.
 func firstData(f *os.File, from, to int64) int64 {
-	buf := make([]byte, readAhead)
+	buf, zeros := make([]byte, readAhead), make([]byte, readAhead)
 	for off := from; off < to; {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
-		for i, b := range buf[:n] {
-			if b != 0 {
-				return off + int64(i)
-			}
+		if !bytes.Equal(buf[:n], zeros[:n]) {
+			return off + int64(slices.IndexFunc(buf[:n], func(b byte) bool { return b != 0 }))
 		}
 		off += int64(n)
 		if n == 0 || err != nil && !errors.Is(err, io.EOF) {

@@ -150,6 +150,9 @@ func (w *walker) segment(ctx context.Context) error {
 				continue
 			}
 		}
+		if rec.Type == 0 {
+			w.peek(&rec)
+		}
 		w.tour.damaged(d, &rec)
 		if !w.resume(d, &rec) {
 			w.adopt, w.alt = true, nil // the next segment begins anew
@@ -221,4 +224,13 @@ func (w *walker) seek(offset int64) error {
 	w.r.in.Reset(w.f)
 	w.r.off = offset
 	return nil
+}
+
+// peek decodes what can be read at the front of a record that is not whole: what
+// it holds, and of an entry, index and term.
+func (w *walker) peek(rec *Record) {
+	const fields = 64 // more than all that stands in front of an entry's data takes
+	var head [fields]byte
+	n, _ := w.f.ReadAt(head[:min(fields, max(0, w.r.limit-rec.Offset-lengthBytes))], rec.Offset+lengthBytes)
+	rec.front(head[:n])
 }

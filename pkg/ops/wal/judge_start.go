@@ -1,0 +1,274 @@
+package wal
+
+import (
+	"fmt"
+	"math"
+)
+
+// Outcome is what etcd does when it starts on a log.
+type Outcome string
+
+// The outcomes.
+const (
+	Starts   Outcome = "starts"
+	Repairs  Outcome = "repairs_itself"   // it cuts a record off that is not whole, keeps a copy, and starts
+	Drops    Outcome = "drops_records"    // it starts, and without a word fills with zeros what stands behind a length of 0
+	Silent   Outcome = "answers_nothing"  // it runs and listens, and serves nothing
+	Refuses  Outcome = "refuses_to_start" // it ends, with Verdict.Message in its last words
+	NotKnown Outcome = "not_known"        // the database, on which it depends, cannot be read
+)
+
+// Words says the outcome in a sentence.
+func (o Outcome) Words() string {
+	switch o {
+	case Starts:
+		return "etcd starts"
+	case Repairs:
+		return "etcd repairs the log itself, and starts"
+	case Drops:
+		return "etcd starts, and drops records without a word"
+	case Silent:
+		return "etcd starts, and answers nothing"
+	case Refuses:
+		return "etcd does not start"
+	case NotKnown:
+	}
+	return "what etcd does is not known"
+}
+
+// Verdict is what etcd 3.7 does when it starts on a log and the database beside
+// it, as its code does it (server/etcdserver/bootstrap.go and server/storage/wal).
+type Verdict struct {
+	Outcome Outcome    `json:"outcome"`
+	Message string     `json:"message,omitempty"` // of etcd where it refuses: a part of it that is always the same
+	At      *Position  `json:"at,omitempty"`      // where it stops reading, cuts, or fills with zeros
+	Lost    *EntrySpan `json:"entries_lost,omitempty"`
+	Begins  *Snapshot  `json:"begins_at,omitempty"` // the snapshot record that it begins behind
+	Seconds int64      `json:"silent_seconds,omitempty"`
+	Why     string     `json:"why"`
+	damage  *Break
+	cause   string  // of the finding, where no damage is behind it
+	replay  EntryID // the last entry that it has when all is read
+}
+
+// Causes of a refusal that no damaged record is behind.
+const (
+	CauseSegments = "segments_missing"    // the oldest one begins behind the snapshot record, or they are not consecutive
+	CauseEntries  = "entries_missing"     // the log goes on behind a gap
+	CauseCommit   = "commit_out_of_range" // more is said to be committed than the log has
+	CauseSnapshot = "snapshot_mismatch"   // two records of one index
+	CauseSentDB   = "database_from_peer_old"
+)
+
+// publishSeconds is how long each of a starting member's tries to make itself
+// known lasts (ReqTimeout in server/config/config.go, with the default election
+// timeout). Each adds one entry to the log, and so did the election.
+const publishSeconds = 7
+
+// start says what a start does, in the order in which etcd does it.
+func (x *exam) start() Verdict {
+	if v, over := x.scanSnapshots(); over {
+		return v
+	}
+	snap := x.newest()
+	if v, over := x.needsSnapDB(snap); over {
+		return v
+	}
+	first, v, over := x.selectSegments(snap)
+	if over {
+		return v
+	}
+	v, over = x.readAll(snap, first)
+	v.Begins = &snap
+	if over {
+		return v
+	}
+	if s := x.state; s != (HardState{}) && s.Commit > v.replay.Index {
+		return Verdict{Outcome: Refuses, cause: CauseCommit, Begins: &snap, Message: fmt.Sprintf("state.commit %d is out of range [%d, %d]", s.Commit, snap.Index, v.replay.Index),
+			Why: fmt.Sprintf("entries up to %d are said to be committed, and the log ends at %d", s.Commit, v.replay.Index)}
+	}
+	return x.apply(v)
+}
+
+// scanSnapshots is ValidSnapshotEntries: all segments are read for their snapshot
+// records and the commit index. Damage ends the start, but a record that ends
+// before its length says, in any segment, ends only the scan.
+func (x *exam) scanSnapshots() (Verdict, bool) {
+	for i := range x.Damages {
+		if b := &x.Damages[i]; b.Class == BadData && (b.Type == StateType || b.Type == SnapshotType) && (x.stop == nil || i < *x.stop) {
+			return refuses(b, "unmarshal should never fail"), true
+		}
+	}
+	if x.stop == nil {
+		return Verdict{}, false
+	}
+	b := &x.Damages[*x.stop]
+	switch b.Class {
+	case BadCRC:
+		return refuses(b, fmt.Sprintf("walpb: crc mismatch: expected: %s computed: %s: in file '%s' at position: %d", b.StoredCRC, b.ComputedCRC, b.File, b.Offset)), true
+	case BadChain:
+		return refuses(b, "walpb: crc mismatch"), true
+	case Broken:
+		return refuses(b, "cannot parse invalid wire-format data"), true
+	case Hidden:
+		if !b.Last { // the next segment's first record has the CRC of what is hidden
+			return refuses(b, "walpb: crc mismatch"), true
+		}
+	case Torn, BadData, Unknown, Conflict:
+	}
+	return Verdict{}, false
+}
+
+// newest is the snapshot record behind which etcd begins: the last whose index
+// is committed. Without one it is 0.
+func (x *exam) newest() (s Snapshot) {
+	for _, m := range x.snaps {
+		if m.Index <= x.state.Commit {
+			s = m.Snapshot
+		}
+	}
+	return s
+}
+
+// needsSnapDB is recoverSnapshot: a database that is older than the snapshot
+// record is replaced by the one that a leader sent, which has to be there.
+func (x *exam) needsSnapDB(snap Snapshot) (Verdict, bool) {
+	db := x.Database
+	switch {
+	case db != nil && db.Unread != "":
+		return Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}, true
+	case db == nil && x.bare, snap.Index == 0, db != nil && db.ConsistentIndex >= snap.Index:
+		return Verdict{}, false
+	case db != nil && x.sent && db.ConsistentIndex == 0: // never saved, which etcd warns of
+		return Verdict{}, false
+	case db != nil && x.sent:
+		return Verdict{Outcome: Refuses, cause: CauseSentDB, Message: fmt.Sprintf("index %d) does not match with snapshot (index %d)", db.ConsistentIndex, snap.Index),
+			Why: fmt.Sprintf("the database that a leader sent has consistent index %d, and the snapshot record is of index %d", db.ConsistentIndex, snap.Index)}, true
+	}
+	return Verdict{Outcome: Refuses, cause: DBBehindSnap, Message: "failed to find database snapshot file (snap: snapshot file doesn't exist)",
+		Why: fmt.Sprintf("the newest snapshot record is of index %d, to which no database has come, and there is no %s", snap.Index, snapDBName(snap.Index))}, true
+}
+
+// selectSegments is selectWALFiles: which segment to begin with.
+func (x *exam) selectSegments(snap Snapshot) (first int, v Verdict, over bool) {
+	first = -1
+	for i, s := range x.segments {
+		if s.Index <= snap.Index {
+			first = i
+		}
+	}
+	if first < 0 {
+		return 0, Verdict{Outcome: Refuses, cause: CauseSegments, Message: fmt.Sprintf("wal: file not found which matches the snapshot index '%d'", snap.Index),
+			Why: fmt.Sprintf("the oldest segment begins at index %d, and the newest snapshot record is of index %d: the entries between are missing", x.segments[0].Index, snap.Index)}, true
+	}
+	last := uint64(0)
+	for _, s := range x.segments[first:] {
+		if last != 0 && last != s.Seq-1 {
+			return first, Verdict{Outcome: Refuses, cause: CauseSegments, Message: fmt.Sprintf("wal: file sequence numbers (starting from %d) do not increase continuously", first),
+				Why: fmt.Sprintf("segment %d is followed by segment %d", last, s.Seq)}, true
+		}
+		last = s.Seq
+	}
+	return first, Verdict{}, false
+}
+
+// readAll is ReadAll and the repair around it.
+func (x *exam) readAll(snap Snapshot, first int) (Verdict, bool) {
+	end, bad := x.replay(snap, first)
+	if bad != nil {
+		return *bad, true
+	}
+	v := Verdict{Outcome: Starts, Why: "the log is whole", replay: end}
+	if x.stop == nil {
+		return v, false
+	}
+	b := &x.Damages[*x.stop]
+	switch {
+	case b.Class == Hidden:
+		v = Verdict{Outcome: Drops, At: &b.Position, Lost: b.Lost, damage: b, replay: end,
+			Why: fmt.Sprintf("a length of 0 ends the log at %s, and what stands behind it is filled with zeros, without a word", b.Position)}
+	case b.Repaired():
+		v = Verdict{Outcome: Repairs, At: &b.Position, Lost: b.Lost, damage: b, replay: end,
+			Why: fmt.Sprintf("the last record is not whole: the segment is cut off at offset %d, and kept as %s.broken", b.Offset, b.File)}
+	default:
+		return refuses(b, "failed to read WAL, cannot be repaired"), true
+	}
+	return v, false
+}
+
+// replay follows the entries as ReadAll keeps them, from a segment on. It stops
+// at what ReadAll does not read over.
+func (x *exam) replay(snap Snapshot, first int) (EntryID, *Verdict) {
+	end := EntryID{snap.Index, snap.Term}
+	limit := Position{File: "", Offset: math.MaxInt64}
+	var bad *Verdict
+	seg := len(x.segments)
+	for i := range x.Damages { // in the order of the log
+		b := &x.Damages[i]
+		if x.stop != nil && i >= *x.stop {
+			break
+		}
+		if m := complaint(b); b.segment >= first && m != "" {
+			v := refuses(b, m)
+			bad, seg, limit = &v, b.segment, b.Position
+			break
+		}
+	}
+	before := func(segment int, at Position) bool {
+		return segment < seg || segment == seg && at.Offset < limit.Offset
+	}
+	for i, m := range x.snaps {
+		if x.snapSegs[i] >= first && m.Index == snap.Index && m.Term != snap.Term && before(x.snapSegs[i], m.Position) {
+			bad = &Verdict{Outcome: Refuses, cause: CauseSnapshot, Message: "wal: snapshot mismatch", At: &x.snaps[i].Position,
+				Why: fmt.Sprintf("two snapshot records of index %d, of terms %d and %d", snap.Index, m.Term, snap.Term)}
+			seg, limit = x.snapSegs[i], m.Position
+			break
+		}
+	}
+	for i := range x.runs {
+		r := &x.runs[i]
+		if r.segment < first || r.to.Index <= snap.Index || !before(r.segment, r.at) {
+			continue
+		}
+		if from := max(r.from.Index, snap.Index+1); from > end.Index+1 {
+			return end, &Verdict{Outcome: Refuses, cause: CauseEntries, At: &r.at, Lost: span(end.Index+1, from-1),
+				Message: fmt.Sprintf("wal: slice bounds out of range, snapshot[Index: %d, Term: %d], current entry[Index: %d, Term: %d], len(ents): %d",
+					snap.Index, snap.Term, r.from.Index, r.from.Term, end.Index-snap.Index),
+				Why: fmt.Sprintf("entries %d to %d are missing", end.Index+1, from-1)}
+		}
+		end = r.to
+	}
+	return end, bad
+}
+
+// complaint is what ReadAll says of a record that its decoder let pass.
+func complaint(b *Break) string {
+	switch {
+	case b.Class == Unknown:
+		return "unexpected block type"
+	case b.Class == Conflict:
+		return "wal: conflicting metadata found"
+	case b.Class == BadData:
+		return "unmarshal should never fail"
+	}
+	return ""
+}
+
+func refuses(b *Break, message string) Verdict {
+	return Verdict{Outcome: Refuses, Message: message, At: &b.Position, Lost: b.Lost, damage: b, Why: b.Why}
+}
+
+// apply is what comes behind the start: entries up to the database's consistent
+// index are not applied again, and that of a member's own announcement is
+// among those that follow.
+func (x *exam) apply(v Verdict) Verdict {
+	db := x.Database
+	if db == nil || db.voters() != 1 || db.ConsistentIndex <= v.replay.Index+1 {
+		return v
+	}
+	tries := db.ConsistentIndex - v.replay.Index - 1
+	v.Outcome, v.cause, v.Seconds = Silent, LogBehindDB, int64(tries)*publishSeconds //nolint:gosec // an index
+	v.Why = fmt.Sprintf("the database has consistent index %d and the log that etcd has ends at %d: what is written next is not applied, the member's own "+
+		"announcement included, so that it runs and answers nothing for about %d times %d s", db.ConsistentIndex, v.replay.Index, tries, publishSeconds)
+	return v
+}

@@ -1,0 +1,90 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
+)
+
+// Database is what was found beside a log.
+type Database struct {
+	Path            string           `json:"path"`
+	ConsistentIndex uint64           `json:"consistent_index"` // of the last entry applied to it; 0: nothing was
+	Term            uint64           `json:"term"`             // of that entry; 0 before etcd 3.5
+	Members         []DatabaseMember `json:"members"`
+	Unread          string           `json:"unread,omitempty"` // why it, or some of it, could not be read
+}
+
+// DatabaseMember is a member of the cluster as a database has it.
+type DatabaseMember struct {
+	ID      ID     `json:"id"`
+	Name    string `json:"name"`
+	Learner bool   `json:"learner,omitempty"`
+}
+
+// readDatabase reads what has to fit a log, without a lock: of a running server's
+// database it is one transaction's. nil is none there, which is an error if wanted.
+// A damaged one is no error.
+func readDatabase(ctx context.Context, path string, wanted bool) (*Database, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !wanted {
+		return nil, nil
+	}
+	db := &Database{Path: path, Members: []DatabaseMember{}}
+	file, err := dbfile.OpenWith(path, dbfile.Options{NoLock: true})
+	if err == nil {
+		defer file.Close()
+		err = db.read(ctx, file)
+	}
+	if k := fault.KindOf(err); err != nil && k != fault.Damage && k != fault.Inconclusive {
+		return nil, err
+	}
+	if err != nil {
+		db.Unread = fault.Why(err)
+	}
+	return db, nil
+}
+
+func (d *Database) read(ctx context.Context, file *dbfile.File) error {
+	meta, err := file.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	d.ConsistentIndex, d.Term = meta.ConsistentIndex, meta.Term
+	return file.Each(ctx, dbfile.BucketMembers, func(key, value []byte) error {
+		m, err := dbfile.ParseMember(key, value)
+		if err != nil {
+			return &fault.Error{Kind: fault.Damage, Op: "read the members", Subject: d.Path, Err: err}
+		}
+		d.Members = append(d.Members, DatabaseMember{ID(m.ID), m.Name, m.IsLearner})
+		return nil
+	})
+}
+
+// backend is what Judge wants to know.
+func (d *Database) backend() Backend {
+	b := Backend{ConsistentIndex: d.ConsistentIndex, Term: d.Term}
+	for _, m := range d.Members {
+		b.Members = append(b.Members, m.ID)
+	}
+	return b
+}
+
+// voters counts the members that vote, 0 if that is not known.
+func (d *Database) voters() int {
+	n := 0
+	for _, m := range d.Members {
+		if !m.Learner {
+			n++
+		}
+	}
+	return n
+}
+
+// snapDBName is the name of a database that a leader sent (dbFilePath in
+// server/etcdserver/api/snap/db.go).
+func snapDBName(index uint64) string { return fmt.Sprintf("%016x.snap.db", index) }

@@ -1,0 +1,122 @@
+package wal
+
+// exam collects what is needed of a log in one pass, for the verdict above all:
+// as etcd reads it, and what is behind that.
+type exam struct {
+	Verification
+	segments []Segment
+	runs     []run  // entries that follow each other, up to stop
+	snaps    []Mark // up to stop
+	snapSegs []int  // the segment that each is in
+	state    HardState
+	stop     *int // index in Damages of the first damage behind which etcd reads nothing
+	all      EntryID
+	replaced int64 // entries written with an index that had been written before
+	open     *Break
+	inFlight bool // the last record is just being written
+	bare     bool // a log by itself, not in a data directory
+	sent     bool // the database is one that a leader sent, and etcd takes it
+}
+
+// run is entries that follow each other by index, in one segment.
+type run struct {
+	segment  int
+	at       Position // of the first
+	from, to EntryID
+}
+
+func (x *exam) begin(seg Segment) {
+	x.segments = append(x.segments, seg)
+	x.Segments++
+	x.Verification.Bytes += seg.Bytes
+}
+
+func (x *exam) record(r *Record) {
+	x.Records++
+	if b := x.open; b != nil {
+		if b.Behind == 0 {
+			b.Resumed = &Position{r.File, r.Offset}
+		}
+		b.Behind++
+		if b.after == nil && r.Type == EntryType {
+			b.after = &EntryID{r.Entry.Index, r.Entry.Term}
+		}
+	}
+	switch r.Type {
+	case EntryType:
+		x.entry(r)
+	case MetadataType:
+		if x.Records <= 2 {
+			x.Metadata = r.Metadata
+		}
+	case StateType:
+		if x.stop == nil {
+			x.state = r.State
+		}
+	case SnapshotType:
+		if x.stop == nil {
+			x.snaps = append(x.snaps, Mark{r.Snapshot, r.Position})
+			x.snapSegs = append(x.snapSegs, len(x.segments)-1)
+		}
+	case CRCType:
+	}
+}
+
+func (x *exam) entry(r *Record) {
+	id := EntryID{r.Entry.Index, r.Entry.Term}
+	if x.Entries > 0 && id.Index <= x.all.Index {
+		x.replaced += int64(x.all.Index - id.Index + 1) //nolint:gosec // fewer than there are entries
+	}
+	x.Entries++
+	x.all = id
+	if x.stop != nil {
+		return
+	}
+	seg := len(x.segments) - 1
+	if n := len(x.runs); n > 0 && x.runs[n-1].segment == seg && x.runs[n-1].to.Index+1 == id.Index {
+		x.runs[n-1].to = id
+		return
+	}
+	x.runs = append(x.runs, run{seg, r.Position, id, id})
+}
+
+func (x *exam) damaged(d *Damage, rec *Record) {
+	if x.Live != "" && (d.Repaired() || d.Class == Hidden && d.Last) {
+		x.inFlight = true // a record that is just being written
+		return
+	}
+	x.Damaged++
+	b := Break{Damage: *d, Record: x.Records + 1, Type: rec.Type, segment: len(x.segments) - 1, before: x.all}
+	if rec.Type == EntryType {
+		if rec.Entry.Index == 0 {
+			rec.content()
+		}
+		if rec.Entry.Index > 0 {
+			b.Entry = &EntryID{rec.Entry.Index, rec.Entry.Term}
+		}
+	}
+	if len(x.Damages) >= maxDamages {
+		x.open = &b // counted, not kept
+		return
+	}
+	x.Damages = append(x.Damages, b)
+	x.open = &x.Damages[len(x.Damages)-1]
+	if x.stop == nil && d.Class != BadData && d.Class != Unknown && d.Class != Conflict {
+		x.stop = new(len(x.Damages) - 1)
+	}
+}
+
+// count says of each damage what is lost by it, once all was read.
+func (x *exam) count() {
+	for i := range x.Damages {
+		b := &x.Damages[i]
+		b.Lost = span(b.before.Index+1, x.all.Index)
+		switch {
+		case b.after != nil && b.after.Index > b.before.Index:
+			b.Unreadable = span(b.before.Index+1, b.after.Index-1)
+		case b.after == nil && b.Entry != nil && b.Entry.Index > x.all.Index:
+			b.Unreadable = span(b.before.Index+1, b.Entry.Index)
+			b.Lost = b.Unreadable
+		}
+	}
+}

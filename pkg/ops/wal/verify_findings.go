@@ -1,0 +1,218 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Causes of findings beside those of a Mismatch, of a Damage, and of an Outcome.
+const (
+	CausePassedOver  = "passed_over"        // damage that a start does not come to
+	CauseUnread      = "database_unread"    // the database cannot be read
+	CauseNoDB        = "no_database"        // the log is by itself
+	CausePurged      = "purged"             // the remarks: what looks odd, and is in order
+	CauseFile        = "other_file"         //
+	CauseUncommitted = "uncommitted"        //
+	CauseCommitLow   = "commit_behind_db"   //
+	CauseReplay      = "applied_again"      //
+	CauseReplaced    = "entries_replaced"   //
+	CauseName        = "name_differs"       //
+	CauseInFlight    = "in_flight"          //
+	CauseSent        = "database_from_peer" //
+)
+
+// conclude makes verdict and findings of what was collected.
+func (x *exam) conclude(files []OtherFile) {
+	x.count()
+	v := x.start()
+	x.Verdict = v
+	x.Numbers = Numbers{Commit: x.state.Commit, Newest: x.newest(), Last: v.replay}
+	if n := len(x.runs); v.replay == (EntryID{}) && n > 0 {
+		x.Numbers.Last = x.runs[n-1].to
+	}
+	if db := x.Database; db != nil && db.Unread == "" {
+		x.Numbers.Consistent = &db.ConsistentIndex
+	}
+	x.judge()
+	x.remark(files)
+}
+
+func (x *exam) add(s Severity, cause, hint, format string, args ...any) {
+	x.Findings = append(x.Findings, Finding{s, Mismatch{cause, fmt.Sprintf(format, args...), hint}})
+}
+
+// judge makes findings of the verdict, and of what does not fit although etcd
+// starts on it.
+func (x *exam) judge() {
+	v := &x.Verdict
+	cause := v.cause
+	if v.damage != nil {
+		cause = string(v.damage.Class)
+	}
+	switch v.Outcome {
+	case Starts:
+	case Repairs:
+		x.add(Warning, cause, "nothing to do: such a write was not acknowledged, unless the disk lost what it had called written", "%s", v.Why)
+	case Drops:
+		x.add(Critical, cause, "copy the WAL folder before anything is started on it; "+x.remedy(), "%s", v.Why)
+	case NotKnown:
+		x.add(Critical, CauseUnread, "`kvd snapshot verify` says what is wrong with it", "%s", v.Why)
+	case Silent, Refuses:
+		x.add(Critical, cause, x.remedy(), "%s", v.Why)
+	}
+	for i := range x.Damages {
+		if b := &x.Damages[i]; v.Outcome != Refuses && b != v.damage {
+			x.add(Warning, CausePassedOver, "keep a copy; `kvd snapshot save` of this cluster is worth having", "%s: %s; a start does not come to it", b.Position, b.Why)
+		}
+	}
+	if x.Database == nil || x.Database.Unread != "" {
+		return
+	}
+	log := &Info{Metadata: x.Metadata, Last: x.Numbers.Last, Entries: x.Entries}
+	for _, m := range Judge(log, x.Database.backend()) {
+		if m.Cause == x.Verdict.cause || m.Cause == LogBehindDB && v.Outcome == Refuses {
+			continue // said, or because of what was said
+		}
+		if m.Cause == LogBehindDB && x.Database.voters() > 1 {
+			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
+		}
+		severity := Critical
+		if m.Cause == LogBehindDB && x.Database.voters() == 1 {
+			severity = Warning // the next leader's first entry takes the place of the one that is missing
+		}
+		m.Hint = x.remedy()
+		x.Findings = append(x.Findings, Finding{severity, m})
+	}
+}
+
+// remedy says how to get a member back whose log is of no use, as commands.
+func (x *exam) remedy() string {
+	db, name := x.Database, "NAME"
+	if db == nil {
+		return hintOneOfMany + "; " + hintFromDB
+	}
+	for _, m := range db.Members {
+		if m.ID == x.Member && m.Name != "" {
+			name = m.Name
+		}
+	}
+	restore := fmt.Sprintf("keep a copy of the data directory, then `kvd snapshot restore %s --skip-hash-check --data-dir NEW`", db.Path)
+	if lost := span(db.ConsistentIndex+1, x.all.Index); lost != nil && db.Unread == "" {
+		restore += fmt.Sprintf(", which is without entries %d to %d", lost.From, lost.To)
+	}
+	switch n := db.voters(); {
+	case n > 1:
+		return fmt.Sprintf("`kvd member replace %s`, asking a member that is well; only if most of the %d voters are lost: %s", name, n, restore)
+	case n == 1:
+		return restore
+	}
+	return "one of several members: `kvd member replace " + name + "`; the only one: " + restore
+}
+
+// remark tells what looks odd and is in order, so that nobody mends it.
+func (x *exam) remark(files []OtherFile) {
+	for _, f := range files {
+		if f.Kind != FilePrepared || x.Live == "" {
+			x.add(Remark, CauseFile, "", "%s: %s", f.Name, f.Means)
+		}
+	}
+	if first := x.segments[0]; first.Seq > 0 {
+		x.add(Remark, CausePurged, "", "the log begins with segment %d, at entry %d: etcd removes segments that it no longer needs", first.Seq, first.Index)
+	}
+	if x.inFlight {
+		x.add(Remark, CauseInFlight, "", "the last record is not whole: the server is writing it")
+	}
+	last := -1
+	for _, r := range x.runs {
+		if s := x.segments[r.segment]; r.segment != last && r.from.Index > max(s.Index, 1) {
+			x.add(Remark, CauseName, "", "%s begins with entry %d: the name only matters for where a start begins to read", s.Name, r.from.Index)
+		}
+		last = r.segment
+	}
+	n := x.Numbers
+	if x.replaced > 0 {
+		x.add(Remark, CauseReplaced, "", "%d entries were replaced by a later leader's: they had not been committed", x.replaced)
+	}
+	if s := span(n.Commit+1, n.Last.Index); s != nil {
+		x.add(Remark, CauseUncommitted, "", "entries %d to %d are behind the commit index: that is written with the entries after, and not by itself", s.From, s.To)
+	}
+	switch db := x.Database; {
+	case db == nil && x.bare:
+		x.add(Remark, CauseNoDB, "--db names it", "no database is beside the log: what is said is of the log alone")
+	case db == nil && x.Verdict.Outcome != Refuses:
+		x.add(Critical, CauseNoDB, "put it back if there is a copy that is not older than the newest snapshot record", "there is no database: etcd makes an empty one, and applies again what the log has")
+	case db == nil || db.Unread != "":
+	default:
+		if x.sent {
+			x.add(Remark, CauseSent, "", "etcd takes %s, which a leader sent, for its database", filepath.Base(db.Path))
+		}
+		if n.Commit < db.ConsistentIndex && db.ConsistentIndex <= n.Last.Index {
+			x.add(Remark, CauseCommitLow, "", "the database is ahead of the commit index in the log (%d and %d): what is applied is committed, and the log hears of it late", db.ConsistentIndex, n.Commit)
+		}
+		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
+			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
+		}
+	}
+}
+
+// withoutLog judges a data directory that has a database and no log. Where it has
+// neither, it is the error.
+func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (*Verification, error) {
+	v := &Verification{Damages: []Break{}, Findings: []Finding{}, Verdict: Verdict{Outcome: Starts, Why: "no log, and nothing was applied: a new member's"}}
+	for _, path := range []string{o.DB, filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "snap", "db"), besideDB(dir)} {
+		if path == "" {
+			continue
+		}
+		db, err := readDatabase(ctx, path, path == o.DB)
+		if err != nil {
+			return nil, err
+		}
+		if db != nil {
+			v.Database = db
+			break
+		}
+	}
+	misnamed := misnamedWAL(dir)
+	if v.Database == nil && misnamed == "" {
+		return nil, noLog
+	}
+	x := exam{Verification: *v}
+	switch db := x.Database; {
+	case misnamed != "":
+		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}
+	case db.Unread != "":
+		x.Verdict = Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}
+	case db.ConsistentIndex > 0 && db.voters() == 1:
+		x.Verdict = x.apply(x.Verdict)
+	case db.ConsistentIndex > 0:
+		x.Verdict = Verdict{Outcome: NotKnown, Why: "without a log it depends on --initial-cluster-state and on what the peers say"}
+	}
+	if db := x.Database; db != nil && db.Unread == "" {
+		x.Numbers.Consistent = &db.ConsistentIndex
+		for _, m := range Judge(nil, db.backend()) {
+			m.Hint = x.remedy()
+			x.Findings = append(x.Findings, Finding{Critical, m})
+		}
+	}
+	if len(x.Findings) == 0 && x.Verdict.Outcome != Starts {
+		x.add(Critical, NoWAL, x.remedy(), "%s", x.Verdict.Why)
+	}
+	return &x.Verification, nil
+}
+
+// misnamedWAL finds a file that makes etcd look for a log where there is none
+// (Exist in server/storage/wal/util.go).
+func misnamedWAL(dir string) string {
+	for _, sub := range []string{"", "wal", filepath.Join("member", "wal")} {
+		entries, err := os.ReadDir(filepath.Join(dir, sub))
+		for _, e := range entries {
+			if err == nil && strings.HasSuffix(e.Name(), ".wal") {
+				return filepath.Join(sub, e.Name())
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,217 @@
+package wal_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"kvd/pkg/ops/wal"
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// scene is one way in which a log is hurt.
+type scene struct {
+	name    string
+	hurt    func(t *trial)
+	outcome wal.Outcome
+	cause   string // among the findings that are no remarks; "" for none
+	slow    bool
+}
+
+// scenes are the cases of a hurt log.
+func scenes() []scene {
+	flip := func(segment, nth int, at int64) func(*trial) {
+		return func(t *trial) {
+			r := t.v.entry(segment, nth)
+			t.change(r.File, r.Offset+at, func(b []byte) { b[0] ^= 0x10 })
+		}
+	}
+	zeroLength := func(segment, nth int) func(*trial) {
+		return func(t *trial) {
+			r := t.v.entry(segment, nth)
+			t.change(r.File, r.Offset, func(b []byte) { clear(b[:8]) })
+		}
+	}
+	db := func(t *trial, from string) { copyFile(t.T, from, filepath.Join(t.data, "member", "snap", "db")) }
+	cut := func(nth int) func(*trial) {
+		return func(t *trial) {
+			r := t.v.entry(-1, nth)
+			t.must(os.Truncate(t.walFile(r.File), r.Offset+r.Size-17))
+		}
+	}
+	return []scene{
+		{name: "whole", outcome: wal.Starts, slow: true, hurt: func(*trial) {}},
+		{name: "the last entry cut", outcome: wal.Repairs, cause: "torn", hurt: func(t *trial) { cut(-1)(t); db(t, t.v.lateDB) }},
+		{name: "the last entry cut, which is in the database", outcome: wal.Repairs, cause: "torn log_behind_db", slow: true, hurt: cut(-1)},
+		{name: "cut where some of what is lost is in the database", outcome: wal.Silent, cause: "torn", slow: true, hurt: cut(-5)},
+		{name: "the last state cut", outcome: wal.Repairs, cause: "torn", slow: true, hurt: func(t *trial) {
+			r := t.v.records[len(t.v.records)-1]
+			if r.Type == wal.EntryType {
+				t.Fatal("the log ends with an entry")
+			}
+			t.must(os.Truncate(t.walFile(r.File), r.Offset+r.Size-5))
+		}},
+		{name: "a bit in the last segment", hurt: flip(-1, 3, 400), outcome: wal.Refuses, cause: "crc_mismatch"},
+		{name: "a bit in an older segment", hurt: flip(1, 3, 400), outcome: wal.Refuses, cause: "crc_mismatch", slow: true},
+		{name: "the last entry's last 17 bytes", outcome: wal.Refuses, cause: "crc_mismatch", slow: true, hurt: func(t *trial) {
+			r := t.v.entry(-1, -1)
+			t.change(r.File, r.Offset+r.Size-24, func(b []byte) {
+				for i := range b[:17] {
+					b[i] ^= 0xff
+				}
+			})
+		}},
+		{name: "a length in an older segment", outcome: wal.Refuses, cause: "torn", slow: true, hurt: func(t *trial) {
+			r := t.v.entry(1, 3)
+			t.change(r.File, r.Offset, func(b []byte) { binary.LittleEndian.PutUint64(b, 1<<40) })
+		}},
+		{name: "a record that is none", outcome: wal.Refuses, cause: "undecodable", slow: true, hurt: func(t *trial) {
+			r := t.v.entry(2, 3)
+			t.change(r.File, r.Offset+8, func(b []byte) { b[0] = 0xff })
+		}},
+		{name: "a length of 0", outcome: wal.Drops, cause: "zero_length", hurt: func(t *trial) { zeroLength(-1, -4)(t); db(t, t.v.lateDB) }},
+		{name: "a length of 0 before what is in the database", hurt: zeroLength(-1, -4), outcome: wal.Silent, cause: "zero_length", slow: true},
+		{name: "a length of 0 in an older segment", hurt: zeroLength(1, 5), outcome: wal.Refuses, cause: "zero_length", slow: true},
+		{name: "a segment missing", outcome: wal.Refuses, cause: "broken_chain", hurt: func(t *trial) {
+			t.must(os.Remove(t.walFile(t.v.segments[2].Name)))
+		}},
+		{name: "all segments but the last missing", outcome: wal.Refuses, cause: "segments_missing", hurt: func(t *trial) {
+			for _, s := range t.v.segments[:len(t.v.segments)-1] {
+				t.must(os.Remove(t.walFile(s.Name)))
+			}
+		}},
+		{name: "the oldest segment missing", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(t.walFile(t.v.segments[0].Name)))
+		}},
+		{name: "a segment under another index", outcome: wal.Starts, hurt: func(t *trial) {
+			t.must(os.Rename(t.walFile(t.v.segments[1].Name), t.walFile("0000000000000001-0000000000000001.wal")))
+		}},
+		{name: "the last segment under a lower index", outcome: wal.Refuses, cause: "entries_missing", slow: true, hurt: func(t *trial) {
+			s := t.v.segments[len(t.v.segments)-1]
+			t.must(os.Rename(t.walFile(s.Name), t.walFile(fmt.Sprintf("%016x-%016x.wal", s.Seq, 1))))
+		}},
+		{name: "a sequence number twice", outcome: wal.Refuses, cause: "broken_chain", slow: true, hurt: func(t *trial) {
+			copyFile(t.T, t.walFile(t.v.segments[2].Name), t.walFile("0000000000000002-0000000000009999.wal"))
+		}},
+		{name: "names that are none", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			t.must(os.WriteFile(t.walFile("x.wal"), []byte("x"), 0o600))
+			t.must(os.WriteFile(t.walFile("1.tmp"), []byte("x"), 0o600))
+		}},
+		{name: "a name that is almost one", outcome: wal.Refuses, cause: "broken_chain", slow: true, hurt: func(t *trial) {
+			copyFile(t.T, t.walFile(t.v.segments[1].Name), t.walFile(t.v.segments[1].Name+" copy.wal"))
+		}},
+		{name: "an unknown type", outcome: wal.Refuses, cause: "unknown_type", slow: true, hurt: func(t *trial) {
+			r := t.v.records[len(t.v.records)-1]
+			t.change(r.File, r.Offset+9, func(b []byte) { b[0] = 9 })
+		}},
+		{name: "an unknown type where a start does not read", outcome: wal.Starts, cause: "passed_over", slow: true, hurt: func(t *trial) {
+			r := t.v.entry(0, 9)
+			t.change(r.File, r.Offset+9, func(b []byte) { b[0] = 9 })
+		}},
+		{name: "another member's metadata", outcome: wal.Refuses, cause: "other_metadata", slow: true, hurt: func(t *trial) { t.otherMetadata() }},
+		{name: "an older database", hurt: func(t *trial) { db(t, t.v.oldDB) }, outcome: wal.Refuses, cause: "db_behind_snap"},
+		{name: "an older database, and one that a leader sent", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			now, err := wal.Verify(t.Context(), t.data, wal.VerifyOptions{})
+			t.must(err)
+			copyFile(t.T, t.v.lateDB, filepath.Join(t.data, "member", "snap", fmt.Sprintf("%016x.snap.db", now.Numbers.Newest.Index)))
+			db(t, t.v.oldDB)
+		}},
+		{name: "no database", outcome: wal.Refuses, cause: "db_behind_snap", slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
+		}},
+		{name: "no log", outcome: wal.Silent, cause: "no_wal", slow: true, hurt: func(t *trial) {
+			t.must(os.RemoveAll(filepath.Join(t.data, "member", "wal")))
+		}},
+		{name: "no log, but a file of that kind", outcome: wal.Refuses, cause: "no_wal", slow: true, hurt: func(t *trial) {
+			for _, s := range t.v.segments {
+				t.must(os.Remove(t.walFile(s.Name)))
+			}
+			t.must(os.WriteFile(t.walFile("x.wal"), []byte("x"), 0o600))
+		}},
+	}
+}
+
+// What is said of a hurt log is what a real server then does.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	command := local.Command{Path: servertest.Binary(t), Args: []string{"serve"}}
+	holdScenes(t, command, func(s scene) bool { return !s.slow })
+}
+
+func holdScenes(t *testing.T, command local.Command, which func(scene) bool) {
+	t.Helper()
+	v := newVictim(t)
+	for _, s := range scenes() {
+		if !which(s) {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			trial := v.copy(t)
+			s.hurt(trial)
+			got, err := wal.Verify(t.Context(), trial.data, wal.VerifyOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Verdict.Outcome != s.outcome {
+				t.Errorf("verdict %s (%s), want %s", got.Verdict.Outcome, got.Verdict.Why, s.outcome)
+			}
+			var causes []string
+			for _, f := range got.Findings {
+				if f.Severity != wal.Remark {
+					causes = append(causes, f.Cause)
+				}
+			}
+			if strings.Join(causes, " ") != s.cause {
+				t.Errorf("findings %v, want %q: %+v", causes, s.cause, got.Findings)
+			}
+			trial.hold(got, command)
+		})
+	}
+}
+
+// A log that is being written to is whole each time, and nothing in its folder is
+// touched by the look.
+func TestVerifyLive(t *testing.T) {
+	t.Parallel()
+	looks(t, 4)
+}
+
+func looks(t *testing.T, n int) {
+	t.Helper()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync", "--snapshot-count=200"}}})
+	etcd := c.Client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer cancel()
+	for i := range 4 {
+		writers.Go(func() {
+			for k := 0; ctx.Err() == nil; k++ {
+				// Sizes around a sector and a page.
+				_, _ = etcd.Put(ctx, fmt.Sprintf("key-%d-%d", i, k%50), strings.Repeat("v", 37*k%9000))
+			}
+		})
+	}
+	last := uint64(0)
+	for range n {
+		v, err := wal.Verify(t.Context(), c.DataDir(0), wal.VerifyOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Verdict.Outcome != wal.Starts || v.Damaged != 0 || v.Live == "" || v.Numbers.Last.Index < last || v.Numbers.Last.Index < *v.Numbers.Consistent {
+			t.Fatalf("%+v, %+v, live %q", v.Verdict, v.Damages, v.Live)
+		}
+		last = v.Numbers.Last.Index
+		l, err := wal.List(t.Context(), c.DataDir(0))
+		if err != nil || l.Err() != nil || l.Damaged != 0 || l.Last.Index < last {
+			t.Fatal(l, err)
+		}
+	}
+}
