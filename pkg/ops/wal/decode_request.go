@@ -15,7 +15,7 @@ const (
 	NoRequest     RequestType = "noop"           // no data: the first entry of a new leader
 	ConfChangeV1  RequestType = "conf_change"    // raftpb.ConfChange: a change of members
 	ConfChangeV2  RequestType = "conf_change_v2" // raftpb.ConfChangeV2, which etcd never writes
-	V2Request     RequestType = "v2"             // a request to the v2 store; etcd 3.4 tells its members that way
+	V2Request     RequestType = "v2"             // a request to the v2 store; etcd 3.4 and 3.5 tell their members that way
 	UnknownType   RequestType = "unknown"        // a field that this decoder doesn't know: written by a newer etcd
 	UndecodedType RequestType = "undecodable"    // no protobuf message: etcd panics on it
 )
@@ -252,7 +252,7 @@ func (r *Request) header(b []byte, id *uint64) bool {
 	})
 }
 
-// bare reads what the v2 API of etcd 3.4 proposed: a Request without an
+// bare reads what etcd 3.4 and 3.5 propose to the v2 store: a Request without an
 // InternalRaftRequest around it, in which field 2 is a method.
 func (r *Request) bare(b []byte) bool {
 	*r = Request{Type: V2Request}

@@ -137,6 +137,9 @@ func (t *Txn) decode(b []byte, depth int) bool {
 	if depth < 0 {
 		return false
 	}
+	if t.Compare == nil { // lists without members, not none
+		t.Compare, t.Success, t.Failure = []Compare{}, []Op{}, []Op{}
+	}
 	ok := true
 	whole := walk(b, func(protowire.Number, uint64) {}, func(num protowire.Number, v []byte) {
 		if !ok {

@@ -230,3 +230,55 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// Whatever entries follow each other, they are dumped and counted without a panic,
+// and each is counted once.
+func FuzzEntries(f *testing.F) {
+	var all []byte
+	for _, req := range everyRequest() {
+		data, err := proto.Marshal(req)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if len(data) < 256 {
+			all = append(append(all, byte(len(data)), 1), data...)
+		}
+	}
+	f.Add(all)
+	f.Add(append(all, all...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var found horizon
+		var records []Record
+		index := uint64(1)
+		for len(data) > 2 { // length and step of the index, then an entry
+			n := min(int(data[0]), len(data)-2)
+			index = max(1, index+uint64(data[1]%4)-1)
+			e := Entry{Term: uint64(len(data)), Index: index, Type: int32(data[1] / 85), Data: data[2 : 2+n]}
+			r := Record{Position: Position{"x", int64(len(records))}, Size: int64(n), Type: EntryType, Entry: e}
+			found.add(&r)
+			records, data = append(records, r), data[2+n:]
+		}
+		o := DefaultDumpOptions()
+		o.ShowValues = true
+		for _, prefixes := range [][]string{nil, {"a"}} {
+			o.Prefixes = prefixes
+			d := newDumper(o, found, func(l *Line) error { _, err := json.Marshal(l); return err })
+			d.found.cuts = slices.Clone(found.cuts)
+			for i := range records {
+				if err := d.record(&records[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d.sum.Entries != int64(len(records)) || prefixes == nil && d.sum.Shown != d.sum.Entries {
+				t.Fatalf("%d entries: %+v", len(records), d.sum)
+			}
+		}
+		c := newCounter(DefaultStatsOptions())
+		for i := range records {
+			c.record(&records[i])
+		}
+		if s := c.finish(); s.Entries != int64(len(records)) {
+			t.Fatalf("%d entries: %+v", len(records), s)
+		}
+	})
+}

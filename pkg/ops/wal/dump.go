@@ -259,7 +259,7 @@ func (h Held) MarshalJSON() ([]byte, error) {
 	}{keysJSON(h.Key, nil), plain(h)})
 }
 
-// own is true for what etcd 3.4 tells of its members and its version, as opposed
+// own is true for what etcd 3.4 and 3.5 tell of their members and version, as opposed
 // to what users of the v2 API stored (membership/store.go).
 func (q *V2) own() bool {
 	return slices.ContainsFunc([]string{"/0/members/", "/0/version"}, func(p string) bool { return len(q.Path) >= len(p) && q.Path[:len(p)] == p })

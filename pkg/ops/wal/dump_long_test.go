@@ -1,0 +1,142 @@
+//go:build long
+
+package wal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// The logs of older servers are read as well as those of today's.
+func TestDumpOfOldServers(t *testing.T) {
+	for version, own := range map[string][]string{
+		"3.4": {"noop", "v2"},
+		"3.5": {"noop", "v2"},
+		"3.6": {"noop", "cluster_member_attr_set", "cluster_version_set"},
+	} {
+		t.Run(version, func(t *testing.T) {
+			c := servertest.Start(t, servertest.Options{Options: local.Options{Command: local.Command{Path: servertest.OldServer(t, version)}}})
+			s := &sender{t: t, c: c}
+			client := c.Client(t)
+			s.keys(client)
+			s.members(client)
+			s.auth(client)
+			if err := c.StopMember(servertest.Context(t, time.Minute), 0); err != nil {
+				t.Fatal(err)
+			}
+			s.check(c.DataDir(0), own...)
+		})
+	}
+}
+
+// A log that a server is writing to as fast as it can is read a hundred times:
+// each time without an error, from its first entry on, and no shorter than before.
+// The one who follows it sees every entry once.
+func TestDumpUnderLoad(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	client := c.Client(t)
+	ctx, cancel := context.WithCancel(servertest.Context(t, 5*time.Minute))
+	defer cancel()
+	stopped := make(chan error, 9)
+	for w := range 8 {
+		go func() {
+			for i := 0; ; i++ {
+				if _, err := client.Put(ctx, fmt.Sprintf("/k/%d", w), strings.Repeat("v", 1<<(i%15))); err != nil {
+					stopped <- nil // told to
+					return
+				}
+			}
+		}()
+	}
+	followed := uint64(0)
+	go func() {
+		o := DefaultDumpOptions()
+		o.Follow, o.Poll = true, 5*time.Millisecond
+		_, err := Dump(ctx, c.DataDir(0), o, func(l *Line) error {
+			if l.Index != followed+1 {
+				return fmt.Errorf("%d follows %d", l.Index, followed)
+			}
+			followed = l.Index
+			return nil
+		})
+		stopped <- err
+	}()
+	last := uint64(0)
+	for range 100 {
+		at := uint64(0)
+		sum, err := Dump(ctx, c.DataDir(0), DefaultDumpOptions(), func(l *Line) error {
+			if at++; l.Index != at || l.State == Overwritten {
+				return fmt.Errorf("%d where %d was to be: %s", l.Index, at, l.State)
+			}
+			return nil
+		})
+		if err != nil || at < last {
+			t.Fatalf("%v; %d entries, %d before", err, at, last)
+		}
+		last = at
+		s, err := GatherStats(ctx, c.DataDir(0), DefaultStatsOptions())
+		if err != nil || s.Entries < sum.Entries {
+			t.Fatalf("%v: %+v", err, s)
+		}
+	}
+	cancel()
+	for range 9 {
+		if err := <-stopped; err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	}
+	if last < 100 || followed < last {
+		t.Errorf("%d entries, %d followed", last, followed)
+	}
+	t.Logf("%d entries, %d followed", last, followed)
+}
+
+// The kernel is asked for nothing that could change a data directory, or hold up
+// the server that it belongs to.
+func TestDumpOnlyReads(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("no strace")
+	}
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	client := c.Client(t)
+	for i := range 20 {
+		if _, err := client.Put(servertest.Context(t, time.Minute), fmt.Sprint(i), "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changing := regexp.MustCompile(`O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|flock\(|F_\w*SETLK|rename|unlink|truncate|fallocate|mkdir|chmod|utime|write\w*\(\d+<` + regexp.QuoteMeta(c.DataDir(0)))
+	for _, command := range []string{"dump", "stats"} {
+		trace := filepath.Join(t.TempDir(), "trace")
+		out, err := exec.Command("strace", "-f", "-y", "-s", "1000", "-o", trace, "-e", "trace=%file,%desc", servertest.Binary(t), "wal", command, c.DataDir(0)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		raw, err := os.ReadFile(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := 0
+		for line := range strings.Lines(string(raw)) {
+			if !strings.Contains(line, c.DataDir(0)) {
+				continue
+			}
+			read++
+			if changing.MatchString(line) {
+				t.Errorf("wal %s: %s", command, line)
+			}
+		}
+		if read < 5 {
+			t.Errorf("wal %s: only %d calls about the data directory were seen", command, read)
+		}
+	}
+}
