@@ -30,6 +30,7 @@ func (h Holder) String() string {
 type diskFile struct {
 	file   *os.File
 	holder *Holder // a running server, where Options.Live let it be
+	open   bool    // no lock of ours keeps a server from writing to it
 	cold   bool    // it was not in the page cache before, and is dropped from it at the end
 }
 
@@ -52,7 +53,7 @@ func openDisk(path string, o Options) (*diskFile, int64, error) {
 		file.Close() //nolint:errcheck // nothing was written
 		return nil, 0, err
 	}
-	d := &diskFile{file: file}
+	d := &diskFile{file: file, open: o.NoLock}
 	lock := lockShared
 	if o.NoLock {
 		lock = HolderOf
@@ -62,9 +63,9 @@ func openDisk(path string, o Options) (*diskFile, int64, error) {
 			file.Close() //nolint:errcheck // nothing was written
 			return nil, 0, inUse(path, holder)
 		}
-		d.holder = &holder
+		d.holder, d.open = &holder, true
 	}
-	d.cold = d.holder == nil && readOnce(file, info.Size())
+	d.cold = !d.open && readOnce(file, info.Size())
 	return d, info.Size(), nil
 }
 

@@ -66,6 +66,23 @@ func (f *File) Meta(ctx context.Context) (Meta, error) {
 	return m, err
 }
 
+// Members reads the bucket "members", as consistently as Meta.
+func (f *File) Members(ctx context.Context) ([]Member, error) {
+	var out []Member
+	err := f.settled(func(g *File) error {
+		out = nil
+		return g.Each(ctx, BucketMembers, func(key, value []byte) error {
+			m, err := ParseMember(key, value)
+			if err != nil {
+				return f.stopped(&Damage{Class: DamageRecord, Bucket: BucketMembers, Element: -1, Msg: err.Error()})
+			}
+			out = append(out, m)
+			return nil
+		})
+	})
+	return out, err
+}
+
 func (f *File) meta(ctx context.Context) (Meta, error) {
 	var m Meta
 	err := f.Each(ctx, BucketMeta, func(key, value []byte) error {
@@ -119,7 +136,7 @@ func (m *Meta) set(key string, value []byte) string {
 // repeated until no transaction came between: bbolt reuses a page only two
 // transactions after the one that could see it.
 func (f *File) settled(read func(*File) error) error {
-	if f.disk == nil || f.disk.holder == nil {
+	if f.disk == nil || !f.disk.open {
 		return read(f)
 	}
 	var err error

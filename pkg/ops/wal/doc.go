@@ -22,6 +22,8 @@
 // begin at any segment. Behind it stand the metadata (who the member is), and,
 // but for the first segment, the hard state (term, vote, commit).
 //
+// docs/formats/wal.md has more of it, and what a start does with it, with the sources.
+//
 // The log is appended to and never rewritten. Where a leader has replaced
 // entries that were not committed, both the old and the new ones are in it, and
 // the later record is the one that counts.

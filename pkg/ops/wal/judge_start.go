@@ -137,7 +137,7 @@ func (x *exam) needsSnapDB(snap Snapshot) (Verdict, bool) {
 	switch {
 	case db != nil && db.Unread != "":
 		return Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}, true
-	case db == nil && x.bare, snap.Index == 0, db != nil && db.ConsistentIndex >= snap.Index:
+	case db == nil && x.bare, snap.Index == 0, db != nil && x.applied >= snap.Index:
 		return Verdict{}, false
 	case db != nil && x.sent && db.ConsistentIndex == 0: // never saved, which etcd warns of
 		return Verdict{}, false

@@ -111,11 +111,16 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 		_, err := os.Stat(filepath.Dir(path))
 		x.bare = err != nil
 	}
-	// The database first: what is applied to it was in the log before.
+	// What is applied to the database was in the log before, and what a snapshot
+	// record says was in the database before: with a server writing, it is read both
+	// before the log and after it.
 	if x.Database, err = readDatabase(ctx, path, o.DB != ""); err != nil {
 		return nil, err
 	}
 	if err := survey(ctx, found, live, tour{begin: x.begin, record: x.record, damaged: x.damaged, end: func(int64) {}}); err != nil {
+		return nil, err
+	}
+	if err := x.readAgain(ctx, path); err != nil {
 		return nil, err
 	}
 	if err := x.takeSent(ctx, path); err != nil {
@@ -129,16 +134,32 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	return &x.Verification, nil
 }
 
+// readAgain reads how far a running server's database has come since.
+func (x *exam) readAgain(ctx context.Context, path string) error {
+	if x.Database == nil {
+		return nil
+	}
+	x.applied = x.Database.ConsistentIndex
+	if x.Live == "" {
+		return nil
+	}
+	later, err := readDatabase(ctx, path, true)
+	if err == nil {
+		x.applied = max(x.applied, later.ConsistentIndex)
+	}
+	return err
+}
+
 // takeSent looks for the database that etcd takes instead of one that is older
 // than the snapshot record.
 func (x *exam) takeSent(ctx context.Context, path string) error {
 	newest := x.newest()
-	if x.Database != nil && (x.Database.Unread != "" || x.Database.ConsistentIndex >= newest.Index) || newest.Index == 0 {
+	if x.Database != nil && (x.Database.Unread != "" || x.applied >= newest.Index) || newest.Index == 0 {
 		return nil
 	}
 	sent, err := readDatabase(ctx, filepath.Join(filepath.Dir(path), snapDBName(newest.Index)), false)
 	if sent != nil {
-		x.Database, x.sent = sent, true
+		x.Database, x.applied, x.sent = sent, sent.ConsistentIndex, true
 	}
 	return err
 }

@@ -55,14 +55,11 @@ func (d *Database) read(ctx context.Context, file *dbfile.File) error {
 		return err
 	}
 	d.ConsistentIndex, d.Term = meta.ConsistentIndex, meta.Term
-	return file.Each(ctx, dbfile.BucketMembers, func(key, value []byte) error {
-		m, err := dbfile.ParseMember(key, value)
-		if err != nil {
-			return &fault.Error{Kind: fault.Damage, Op: "read the members", Subject: d.Path, Err: err}
-		}
+	members, err := file.Members(ctx)
+	for _, m := range members {
 		d.Members = append(d.Members, DatabaseMember{ID(m.ID), m.Name, m.IsLearner})
-		return nil
-	})
+	}
+	return err
 }
 
 // backend is what Judge wants to know.

@@ -13,9 +13,10 @@ type exam struct {
 	all      EntryID
 	replaced int64 // entries written with an index that had been written before
 	open     *Break
-	inFlight bool // the last record is just being written
-	bare     bool // a log by itself, not in a data directory
-	sent     bool // the database is one that a leader sent, and etcd takes it
+	inFlight bool   // the last record is just being written
+	bare     bool   // a log by itself, not in a data directory
+	applied  uint64 // the database's consistent index after the log was read, for its snapshot records
+	sent     bool   // the database is one that a leader sent, and etcd takes it
 }
 
 // run is entries that follow each other by index, in one segment.

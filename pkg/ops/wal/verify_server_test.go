@@ -2,8 +2,10 @@ package wal_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,5 +215,64 @@ func looks(t *testing.T, n int) {
 		if err != nil || l.Err() != nil || l.Damaged != 0 || l.Last.Index < last {
 			t.Fatal(l, err)
 		}
+	}
+}
+
+// Nothing is written, and no right to write is needed: bytes, sizes and times of
+// every file stay as they are, also of a log that a start would repair.
+func TestVerifyReadOnly(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	puts(t, c.Client(t), 20)
+	c.Kill(0)
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.CopyFS(dir, os.DirFS(c.DataDir(0))); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := wal.Inspect(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(whole.Dir, whole.End.File), whole.End.Offset-3); err != nil {
+		t.Fatal(err)
+	}
+	protect := func(files, dirs os.FileMode) map[string]string {
+		seen := map[string]string{}
+		if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			mode := files
+			if d.IsDir() {
+				mode = dirs
+			}
+			if err := os.Chmod(path, mode); err != nil {
+				return err
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			var raw []byte
+			if !d.IsDir() {
+				raw, err = os.ReadFile(path)
+			}
+			seen[path] = fmt.Sprintf("%s %d %x", info.ModTime(), info.Size(), sha256.Sum256(raw))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	before := protect(0o400, 0o500)
+	v, err := wal.Verify(t.Context(), dir, wal.VerifyOptions{})
+	if err != nil || v.Verdict.Outcome != wal.Repairs && v.Verdict.Outcome != wal.Silent || len(v.Damages) != 1 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if l, err := wal.List(t.Context(), dir); err != nil || l.Err() != nil {
+		t.Error(err, l.Err())
+	}
+	if after := protect(0o600, 0o700); !maps.Equal(before, after) {
+		t.Errorf("%v\nbecame\n%v", before, after)
 	}
 }
