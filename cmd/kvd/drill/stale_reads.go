@@ -124,8 +124,9 @@ func (s *stale) refused(ctx context.Context, kind, asked string, asking context.
 	switch {
 	case err == nil:
 		r.Revision = resp.Header.Revision
-	case asking.Err() != nil:
-		r.Error = "no answer: " + asking.Err().Error() // the client's own deadline
+	case cluster.Classify("get", s.r.Follower, err).Cause == cluster.CauseDeadline:
+		// The client's own deadline, of which gRPC may know before its context does.
+		r.Error = "no answer: " + context.DeadlineExceeded.Error()
 	default:
 		r.Error = rpctypes.Error(err).Error()
 	}
