@@ -39,7 +39,7 @@ const (
 
 const (
 	hintOneOfMany = "in a cluster: remove this member and add it again with an empty data directory"
-	hintFromDB    = "the only member: `etcdutl snapshot restore --skip-hash-check` makes a new data directory from member/snap/db"
+	hintFromDB    = "the only member: `kvd snapshot restore member/snap/db --skip-hash-check --data-dir NEW`"
 )
 
 // Judge says what does not fit between a log and the database beside it. A nil

@@ -94,11 +94,6 @@ func (x *exam) start() Verdict {
 // records and the commit index. Damage ends the start, but a record that ends
 // before its length says, in any segment, ends only the scan.
 func (x *exam) scanSnapshots() (Verdict, bool) {
-	for i := range x.Damages {
-		if b := &x.Damages[i]; b.Class == BadData && (b.Type == StateType || b.Type == SnapshotType) && (x.stop == nil || i < *x.stop) {
-			return refuses(b, "unmarshal should never fail"), true
-		}
-	}
 	if x.stop == nil {
 		return Verdict{}, false
 	}
@@ -114,7 +109,9 @@ func (x *exam) scanSnapshots() (Verdict, bool) {
 		if !b.Last { // the next segment's first record has the CRC of what is hidden
 			return refuses(b, "walpb: crc mismatch"), true
 		}
-	case Torn, BadData, Unknown, Conflict:
+	case BadData:
+		return refuses(b, complaint(b)), true
+	case Torn, Unknown, Conflict:
 	}
 	return Verdict{}, false
 }

@@ -14,21 +14,22 @@ import (
 // length can be right, else wherever records begin again. It reports whether they
 // do.
 func (w *walker) resume(d *Damage, rec *Record) bool {
+	if d.Class == Unknown || d.Class == Conflict || d.Class == BadData { // its CRC was right
+		return w.seek(rec.Offset+rec.Size) == nil
+	}
 	var known []CRC // either the data or the stored CRC is damaged
 	if d.StoredCRC != nil {
 		known = []CRC{*d.StoredCRC, *d.ComputedCRC}
 	}
 	if next := rec.Offset + rec.Size; rec.Size > 0 && w.begins(next, known...) {
-		w.r.off = next
 		switch {
 		case d.Class == BadChain:
 			w.r.crc = rec.CRC
 		case d.StoredCRC != nil:
 			w.r.crc, w.alt = *d.StoredCRC, d.ComputedCRC
-		case d.Class == Broken || d.Class == Torn:
+		default:
 			w.adopt = true
 		}
-		// What remains was in order but for its content.
 		return w.seek(next) == nil
 	}
 	next := w.realign(rec.Offset + lengthBytes)

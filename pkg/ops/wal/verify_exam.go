@@ -96,15 +96,32 @@ func (x *exam) damaged(d *Damage, rec *Record) {
 			b.Entry = &EntryID{rec.Entry.Index, rec.Entry.Term}
 		}
 	}
-	if len(x.Damages) >= maxDamages {
+	stops := x.stop == nil && b.stops()
+	// The verdict rests on the first of each segment, and on where etcd stops.
+	first := x.stop == nil && (len(x.Damages) == 0 || x.Damages[len(x.Damages)-1].segment != b.segment)
+	if len(x.Damages) >= maxDamages && !stops && !first {
 		x.open = &b // counted, not kept
 		return
 	}
 	x.Damages = append(x.Damages, b)
 	x.open = &x.Damages[len(x.Damages)-1]
-	if x.stop == nil && d.Class != BadData && d.Class != Unknown && d.Class != Conflict {
+	if stops {
 		x.stop = new(len(x.Damages) - 1)
 	}
+}
+
+// stops reports damage behind which etcd reads nothing. What its decoder lets
+// pass is a complaint where the record is used: of an entry and of metadata, only
+// behind the snapshot that it begins with.
+func (b *Break) stops() bool {
+	switch b.Class {
+	case Unknown, Conflict:
+		return false
+	case BadData:
+		return b.Type == StateType || b.Type == SnapshotType
+	case Torn, BadCRC, Broken, BadChain, Hidden:
+	}
+	return true
 }
 
 // count says of each damage what is lost by it, once all was read.

@@ -8,20 +8,24 @@ import (
 	"strings"
 )
 
-// Causes of findings beside those of a Mismatch, of a Damage, and of an Outcome.
+// Causes of findings beside those of a Mismatch, of a Damage, and of a Verdict.
 const (
-	CausePassedOver  = "passed_over"        // damage that a start does not come to
-	CauseUnread      = "database_unread"    // the database cannot be read
-	CauseNoDB        = "no_database"        // the log is by itself
-	CausePurged      = "purged"             // the remarks: what looks odd, and is in order
-	CauseFile        = "other_file"         //
-	CauseUncommitted = "uncommitted"        //
-	CauseCommitLow   = "commit_behind_db"   //
-	CauseReplay      = "applied_again"      //
-	CauseReplaced    = "entries_replaced"   //
-	CauseName        = "name_differs"       //
-	CauseInFlight    = "in_flight"          //
-	CauseSent        = "database_from_peer" //
+	CausePassedOver = "passed_over"     // damage that a start does not come to
+	CauseUnread     = "database_unread" // the database cannot be read
+	CauseNoDB       = "no_database"     // there is none beside the log
+)
+
+// Causes of remarks: what looks odd, and is in order.
+const (
+	CausePurged      = "purged"
+	CauseFile        = "other_file"
+	CauseUncommitted = "uncommitted"
+	CauseCommitLow   = "commit_behind_db"
+	CauseReplay      = "applied_again"
+	CauseReplaced    = "entries_replaced"
+	CauseName        = "name_differs"
+	CauseInFlight    = "in_flight"
+	CauseSent        = "database_from_peer"
 )
 
 // conclude makes verdict and findings of what was collected.

@@ -254,3 +254,31 @@ func TestManyBreaks(t *testing.T) {
 		}
 	}
 }
+
+// However many records of an unknown type come first: what ends a start is seen.
+func TestVerdictBehindManyBreaks(t *testing.T) {
+	t.Parallel()
+	w := write(t, filepath.Join(t.TempDir(), "wal"), 300, 900, 8)
+	var entries []Record
+	if err := Records(t.Context(), w.dir, func(r Record) error {
+		if r.Type == EntryType {
+			r.Data, r.Entry.Data = nil, nil
+			entries = append(entries, r)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range entries[:maxDamages+20] {
+		poke(t, w.dir, r.File, r.Offset+9, byte(EntryType)^9)
+	}
+	if v, said := judged(t, w.dir); said != "" || v.Damaged != maxDamages+20 {
+		t.Errorf("%d damages; %s", v.Damaged, said)
+	}
+	last := entries[len(entries)-1]
+	poke(t, w.dir, last.File, last.Offset+8, 0xff)
+	v, said := judged(t, w.dir)
+	if said != "" || v.Verdict.damage == nil || v.Verdict.damage.Position != last.Position {
+		t.Errorf("%+v; %s", v.Verdict, said)
+	}
+}
