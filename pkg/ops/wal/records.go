@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -35,25 +36,46 @@ func read(ctx context.Context, dir string, fn func(Record) error, ended func(*os
 	if err != nil {
 		return dir, err
 	}
+	files, segments, err := openAll(dir, segments)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	if err != nil {
+		return dir, err
+	}
 	var r reader
 	for i, seg := range segments {
-		if err := segment(ctx, &r, dir, seg, i == len(segments)-1, fn, ended); err != nil {
+		if err := segment(ctx, &r, files[i], seg, i == len(segments)-1, fn, ended); err != nil {
 			return dir, err
 		}
 	}
 	return dir, nil
 }
 
-func segment(ctx context.Context, r *reader, dir string, seg Segment, last bool, fn func(Record) error, ended func(*os.File, Segment, int64)) error {
-	path := filepath.Join(dir, seg.Name)
-	f, err := os.Open(path)
-	if err != nil {
-		return unreadable(path, err)
+// openAll opens segments before the first is read: a running server may remove
+// the oldest at any time, and whoever reads may take long. Those that it has
+// removed already are left out.
+func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, err error) {
+	for _, seg := range segments {
+		path := filepath.Join(dir, seg.Name)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 {
+			continue
+		}
+		if err != nil {
+			return files, nil, unreadable(path, err)
+		}
+		files, left = append(files, f), append(left, seg)
 	}
-	defer f.Close()
+	return files, left, nil
+}
+
+func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool, fn func(Record) error, ended func(*os.File, Segment, int64)) error {
 	info, err := f.Stat()
 	if err != nil {
-		return unreadable(path, err)
+		return unreadable(f.Name(), err)
 	}
 	seg.Bytes = info.Size() // the tail is cut when the next segment begins
 	r.open(seg, f, seg.Bytes, last)

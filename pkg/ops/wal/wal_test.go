@@ -268,6 +268,45 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
+// Segments that a server removes while the log is read are read all the same, and
+// those that it has removed just before are not missed.
+func TestPurgedMeanwhile(t *testing.T) {
+	w := write(t, filepath.Join(t.TempDir(), "wal"), 150, 900, 9)
+	segments, err := Segments(w.dir)
+	if err != nil || len(segments) < 3 {
+		t.Fatal(segments, err)
+	}
+	entries := int64(0)
+	if err := Records(t.Context(), w.dir, func(r Record) error {
+		if r.Type == EntryType {
+			entries++
+		}
+		return errors.Join(ignoreGone(os.Remove(filepath.Join(w.dir, segments[0].Name))), ignoreGone(os.Remove(filepath.Join(w.dir, segments[1].Name))))
+	}); err != nil || entries != w.entries {
+		t.Errorf("%d entries of %d, %v", entries, w.entries, err)
+	}
+	files, left, err := openAll(w.dir, segments)
+	if err != nil || len(files) != len(left) || !slices.Equal(left, segments[2:]) {
+		t.Errorf("%v, %v", left, err)
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	if files, _, err = openAll(w.dir, append(segments[2:], segments[0])); err == nil {
+		t.Error("a segment that is missing in the middle was not missed")
+	}
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Foreign bytes give what etcd's decoder gives, and never a panic.
 func FuzzRecords(f *testing.F) {
 	w := write(f, filepath.Join(f.TempDir(), "wal"), 12, 700, 3)
