@@ -42,8 +42,11 @@ func (d *Damage) Repaired() bool { return d.Class == Torn && d.Last }
 
 func (d *Damage) fault() error {
 	hint := "etcd does not start on this; keep a copy of the folder, and rebuild the member from the others, or restore a snapshot"
-	if d.Repaired() {
+	switch {
+	case d.Repaired():
 		hint = "a write that was cut short: etcd cuts the file off there by itself when it starts"
+	case d.Class == Hidden && d.Last:
+		hint = "copy the folder before anything else: etcd fills it with zeros from there on when it starts, without a word; see kvd wal verify"
 	}
 	return &fault.Error{Kind: fault.Damage, Cause: string(d.Class), Op: "read the WAL", Subject: d.File, Hint: hint, Err: d}
 }

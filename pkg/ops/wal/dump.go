@@ -85,14 +85,17 @@ func Dump(ctx context.Context, dir string, o DumpOptions, fn func(*Line) error) 
 		return d.record(&r)
 	})
 	switch {
-	case errors.Is(err, errEnd):
-		err = nil
+	case errors.Is(err, errEnd): // more has been written since, so nothing was lost there
+		err, found.lost = nil, lost{}
 	case found.damage != nil && found.damage.Repaired():
 		d.sum.Torn = found.damage
 		var torn *Damage
 		if errors.As(err, &torn) {
 			err = nil
 		}
+	}
+	if d.sum.Torn == nil {
+		err = found.lost.instead(err)
 	}
 	if err == nil && o.Follow {
 		err = follow(ctx, dir, found.end, o.Poll, d.record)

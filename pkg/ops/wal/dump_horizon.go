@@ -25,6 +25,7 @@ type horizon struct {
 	end    Position // behind the last record
 	cuts   []cut    // by place, and so by index
 	damage *Damage
+	lost   lost
 }
 
 // cut is a place from which on a later leader's entries stand: those before it
@@ -37,10 +38,10 @@ type cut struct {
 // look reads a log for its horizon. Damage is no error here: it ends the log.
 func look(ctx context.Context, dir string) (horizon, error) {
 	var s horizon
-	err := Records(ctx, dir, func(r Record) error {
+	_, err := read(ctx, dir, func(r Record) error {
 		s.add(&r)
 		return nil
-	})
+	}, s.lost.look)
 	if errors.As(err, &s.damage) {
 		err = nil
 	}

@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 )
 
@@ -99,6 +100,28 @@ func hidden(f *os.File, seg Segment, end int64) *Position {
 		return nil
 	}
 	return &Position{File: seg.Name, Offset: at}
+}
+
+// lost remembers the first segment of a log in which a length was lost.
+type lost struct{ at *Damage }
+
+// look is told where a segment's data end.
+func (l *lost) look(f *os.File, seg Segment, end int64) {
+	if at := hidden(f, seg, end); at != nil && l.at == nil {
+		l.at = &Damage{Class: Hidden, Position: Position{seg.Name, end},
+			Why: fmt.Sprintf("a length of 0, where by its format the log ends, but at offset %d there is data again", at.Offset)}
+	}
+}
+
+// instead returns what is to be said in the place of how the log ended: well, or
+// with a segment that does not go on where the one before it ended.
+func (l *lost) instead(err error) error {
+	var d *Damage
+	if l.at == nil || err != nil && (!errors.As(err, &d) || d.Class != BadChain) {
+		return err
+	}
+	l.at.Last = err == nil
+	return l.at.fault()
 }
 
 func hasLength(f *os.File, end int64) bool {

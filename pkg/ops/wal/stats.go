@@ -109,20 +109,18 @@ type SegmentAmount struct {
 // written. Memory is bounded, by some 20 MiB and the largest record.
 func GatherStats(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 	c := newCounter(o)
-	found, err := Find(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = Records(ctx, found, func(r Record) error {
+	var hides lost
+	found, err := read(ctx, dir, func(r Record) error {
 		c.record(&r)
 		return nil
-	})
+	}, hides.look)
 	var d *Damage
-	if errors.As(err, &d) && d.Repaired() {
-		c.out.Torn, err = d, nil
-	}
-	if err != nil && d == nil {
+	switch err = hides.instead(err); {
+	case err == nil:
+	case !errors.As(err, &d):
 		return nil, err
+	case d.Repaired():
+		c.out.Torn, err = d, nil
 	}
 	c.out.Dir = found
 	return c.finish(), err

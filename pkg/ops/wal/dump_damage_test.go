@@ -1,0 +1,120 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/ops/fault"
+)
+
+// Damage ends a dump with its place, behind all that stands before it; a record
+// that is cut short is told and is no error.
+func TestDumpOfDamage(t *testing.T) {
+	l := newLog(t)
+	for i := range 40 {
+		l.add(uint64(i), put("k", strings.Repeat("v", 4000), 0))
+	}
+	var all []Record
+	if err := Records(t.Context(), l.dir, func(r Record) error { r.Data = nil; all = append(all, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	middle, last := all[len(all)/2], all[len(all)-1]
+	for name, tc := range map[string]struct {
+		at    Record
+		harm  func(dir string)
+		cause string
+	}{
+		"a bit":       {middle, func(dir string) { poke(t, dir, middle.File, middle.Offset+12, 1) }, string(BadCRC)},
+		"an odd type": {middle, func(dir string) { poke(t, dir, middle.File, middle.Offset+9, 11) }, string(Unknown)},
+		"a length lost": {middle, func(dir string) {
+			for i := range int64(8) {
+				poke(t, dir, middle.File, middle.Offset+i, at(t, dir, middle, i))
+			}
+		}, string(Hidden)},
+		"the last length lost": {last, func(dir string) {
+			for i := range int64(8) {
+				poke(t, dir, last.File, last.Offset+i, at(t, dir, last, i))
+			}
+		}, string(Hidden)},
+		"the last cut": {last, func(dir string) { _ = os.Truncate(filepath.Join(dir, last.File), last.Offset+last.Size-3) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "wal")
+			if err := os.CopyFS(dir, os.DirFS(l.dir)); err != nil {
+				t.Fatal(err)
+			}
+			tc.harm(dir)
+			before := 0
+			for _, r := range all {
+				if r.Type == EntryType && r.before(tc.at.Position) {
+					before++
+				}
+			}
+			lines, sum, err := dump(t, dir, nil)
+			if len(lines) != before {
+				t.Errorf("%d lines, want %d", len(lines), before)
+			}
+			if tc.cause == "" {
+				if err != nil || sum.Torn == nil || sum.Torn.Position != tc.at.Position {
+					t.Errorf("%v, torn %v", err, sum.Torn)
+				}
+				return
+			}
+			var d *Damage
+			if !errors.As(err, &d) || fault.CauseOf(err) != tc.cause || d.Position != tc.at.Position {
+				t.Errorf("%v, want %s at %s", err, tc.cause, tc.at.Position)
+			}
+		})
+	}
+}
+
+// at is a byte of a record.
+func at(t *testing.T, dir string, r Record, i int64) byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, r.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw[r.Offset+i]
+}
+
+// A log that is written to is followed over the ends of its segments, each entry
+// once, until the context ends.
+func TestDumpFollow(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("first", "v", 0))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := DefaultDumpOptions()
+	o.Follow, o.Poll = true, time.Millisecond
+	const total = 60
+	var seen []uint64
+	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
+		seen = append(seen, line.Index)
+		switch n := len(seen); {
+		case n == total:
+			cancel()
+		case n%3 == 1:
+			for range 3 {
+				l.add(l.next-1, put("more", strings.Repeat("v", 5000), 0))
+			}
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for i, index := range seen {
+		if index != uint64(i)+1 {
+			t.Fatalf("%v", seen)
+		}
+	}
+	if segments, _ := Segments(l.dir); len(seen) != total || len(segments) < 3 {
+		t.Errorf("%d entries in %d segments", len(seen), len(segments))
+	}
+}
