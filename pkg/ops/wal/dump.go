@@ -3,7 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
-	"slices"
+	"strings"
 	"time"
 
 	"kvd/pkg/ops/kube/keys"
@@ -265,5 +265,5 @@ func (h Held) MarshalJSON() ([]byte, error) {
 // own is true for what etcd 3.4 and 3.5 tell of their members and version, as opposed
 // to what users of the v2 API stored (membership/store.go).
 func (q *V2) own() bool {
-	return slices.ContainsFunc([]string{"/0/members/", "/0/version"}, func(p string) bool { return len(q.Path) >= len(p) && q.Path[:len(p)] == p })
+	return strings.HasPrefix(q.Path, "/0/members/") || q.Path == "/0/version"
 }
