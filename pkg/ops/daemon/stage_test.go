@@ -126,50 +126,21 @@ func (s *stage) completedOf(t *testing.T, i int) uint64 {
 // at it.
 func (s *stage) watch(t *testing.T) (ended func() (one, more int)) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var mu sync.Mutex
-	type at struct{ from, to time.Time }
-	seen := make([][]at, s.Len()) // of each member: asked and answered while it was at it
+	seen := make([][]episode, s.Len())
 	var wg sync.WaitGroup
 	for i := range s.Len() {
-		wg.Go(func() {
-			tick := time.NewTicker(50 * time.Millisecond)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				from := time.Now()
-				if inflight(ctx, s.Endpoint(i)) {
-					mu.Lock()
-					seen[i] = append(seen[i], at{from, time.Now()})
-					mu.Unlock()
-				}
-			}
-		})
+		wg.Go(func() { seen[i] = episodes(ctx, s.Endpoint(i)) })
 	}
 	return func() (one, more int) {
 		cancel()
 		wg.Wait()
-		// A sample was true at some moment of its request, and each member is
-		// defragmented once: so it was at it for sure from the end of its first
-		// sample to the beginning of its last.
 		for i := range seen {
-			one += len(seen[i])
-			for j := range seen {
-				if i == j || len(seen[i]) == 0 || len(seen[j]) == 0 {
-					continue
-				}
-				from, to := seen[j][0].to, seen[j][len(seen[j])-1].from
-				for _, a := range seen[i] {
-					if a.from.After(from) && a.to.Before(to) {
-						more++
+			for _, mine := range seen[i] {
+				one += len(mine)
+				for j := range i {
+					for _, theirs := range seen[j] {
+						more += mine.beside(theirs)
 					}
-				}
-				mineFrom, mineTo := seen[i][0].to, seen[i][len(seen[i])-1].from
-				if from.Before(to) && mineFrom.Before(mineTo) && from.Before(mineTo) && mineFrom.Before(to) {
-					more++
 				}
 			}
 		}
@@ -177,15 +148,73 @@ func (s *stage) watch(t *testing.T) (ended func() (one, more int)) {
 	}
 }
 
-func inflight(ctx context.Context, endpoint string) bool {
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", nil)
+// sample is when a member was asked and had answered that it was at it.
+type sample struct{ from, to time.Time }
+
+// episode is one defragmentation of a member: samples in a row, with none between
+// them in which it was not at it.
+type episode []sample
+
+// episodes asks a member every 50 ms until ctx ends.
+func episodes(ctx context.Context, endpoint string) []episode {
+	var all []episode
+	going := false
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return all
+		case <-tick.C:
+		}
+		from := time.Now()
+		yes, err := inflight(ctx, endpoint)
+		switch {
+		case err != nil: // it may be or not
+		case !yes:
+			going = false
+		case going:
+			all[len(all)-1] = append(all[len(all)-1], sample{from, time.Now()})
+		default:
+			all, going = append(all, episode{{from, time.Now()}}), true
+		}
+	}
+}
+
+// beside counts what shows that two members were at it at once. A sample was true
+// at some moment of its request, so a member was at it for sure from the end of the
+// first to the beginning of the last.
+func (e episode) beside(other episode) (n int) {
+	for _, pair := range [2][2]episode{{e, other}, {other, e}} {
+		from, to := pair[1].sure()
+		for _, a := range pair[0] {
+			if a.from.After(from) && a.to.Before(to) {
+				n++
+			}
+		}
+	}
+	from, to := e.sure()
+	otherFrom, otherTo := other.sure()
+	if from.Before(to) && otherFrom.Before(otherTo) && from.Before(otherTo) && otherFrom.Before(to) {
+		n++
+	}
+	return n
+}
+
+func (e episode) sure() (from, to time.Time) { return e[0].to, e[len(e)-1].from }
+
+func inflight(ctx context.Context, endpoint string) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", nil)
+	if err != nil {
+		return false, err
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return false, err
 	}
-	defer resp.Body.Close()
-	raw, _ := io.ReadAll(resp.Body)
-	return strings.Contains(string(raw), "\netcd_disk_defrag_inflight 1\n")
+	defer resp.Body.Close() //nolint:errcheck // only read
+	raw, err := io.ReadAll(resp.Body)
+	return strings.Contains(string(raw), "\netcd_disk_defrag_inflight 1\n"), err
 }
 
 // process is a kvd that was left on a timer.
