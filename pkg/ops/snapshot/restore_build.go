@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -140,6 +141,9 @@ func (m *memberRestore) builtWAL() string {
 	return m.wal.from
 }
 
+// copyPiece is how much is copied before the disk is to begin with it.
+const copyPiece = 16 << 20
+
 // copyFile puts the content of one file in the place of another's, and to disk. The
 // system copies, without passing it through this process, where it can.
 func copyFile(from, to string) error {
@@ -152,7 +156,14 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.ReadFrom(in)
+	for at := int64(0); err == nil; {
+		var n int64
+		if n, err = out.ReadFrom(io.LimitReader(in, copyPiece)); n == 0 {
+			break
+		}
+		beginWriting(out, at, n)
+		at += n
+	}
 	return errors.Join(err, out.Sync(), out.Close())
 }
 

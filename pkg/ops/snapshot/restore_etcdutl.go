@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -26,6 +27,11 @@ import (
 // what comes out is compared with what was read then. Reading a file of some GiB
 // once more to hash it is what a restore would take longest for.
 func (r *Restore) runEtcdutl(ctx context.Context, m *memberRestore) error {
+	filling, filled := context.WithCancel(ctx)
+	var writer sync.WaitGroup
+	writer.Go(func() { writeEarly(filling, m.builtDB()) })
+	defer writer.Wait()
+	defer filled()
 	return guarded(ctx, func(lg *zap.Logger) error {
 		cfg := r.etcdutlConfig(m)
 		cfg.SnapshotPath = r.file.content()
