@@ -93,10 +93,21 @@ type term struct {
 	lease    clientv3.LeaseID
 	election *concurrency.Election
 	key      string
-	won      atomic.Bool
+	won      chan struct{} // closed when the election said so
 	until    atomic.Int64  // the lease lives until then at least, in nanoseconds of time.Since(born)
 	born     time.Time     // with its monotonic reading: a clock that is set changes nothing
 	ended    chan struct{} // closed when the lease is not kept alive any more
+}
+
+// elected reports that the election said so. Until then it may still write the
+// value of our key.
+func (t *term) elected() bool {
+	select {
+	case <-t.won:
+		return true
+	default:
+		return false
+	}
 }
 
 func (t *term) alive() bool {
@@ -206,7 +217,7 @@ func (e *Elector) serve(ctx context.Context, standing func()) error {
 	if err := e.giveBack(ctx, quorum); err != nil {
 		return err
 	}
-	t := &term{born: time.Now(), ended: make(chan struct{})}
+	t := &term{born: time.Now(), won: make(chan struct{}), ended: make(chan struct{})}
 	if t.lease, err = quorum.LeaseGrant(ctx, int64(e.opts.TTL.Seconds())); err != nil {
 		return err
 	}
@@ -270,7 +281,7 @@ func (e *Elector) campaign(ctx context.Context, quorum *cluster.QuorumClient, t 
 			if err != nil {
 				return quorum.Explain(ctx, "stand for election", err)
 			}
-			t.won.Store(true)
+			close(t.won)
 			won = nil
 		}
 	}

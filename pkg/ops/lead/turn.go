@@ -64,8 +64,22 @@ func (e *Elector) elected(ctx context.Context, t *term) (*Turn, error) {
 	case string(kv.Key) != t.key:
 		return nil, e.other(ctx, kv)
 	}
+	// The election writes our key's value once more before it says that we have won,
+	// which would undo what Begin is going to write there. Whether it does is no
+	// question of the right to run: the key is the first.
+	select {
+	case <-t.won:
+	case <-t.ended:
+		return nil, lost()
+	case <-time.After(wonMost):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	return &Turn{e: e, term: t}, nil
 }
+
+// wonMost is how long to wait for the election to say what is known already.
+const wonMost = 2 * time.Second
 
 // first returns the key of the candidate that has waited longest, which is the
 // holder; nil if there is none.
@@ -156,7 +170,7 @@ func (t *Turn) Did(member uint64) {
 // nobody.
 func (e *Elector) Leads() bool {
 	t, _ := e.state()
-	return t != nil && t.won.Load() && t.alive()
+	return t != nil && t.elected() && t.alive()
 }
 
 // Running tells whose run of an operation is going now, for a command that runs
