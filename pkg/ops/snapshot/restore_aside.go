@@ -132,6 +132,9 @@ func (t target) open(walDir string) (*workplace, error) {
 	switch err := os.Mkdir(t.aside, 0o700); {
 	case errors.Is(err, fs.ErrExist):
 		names, err := namesIn(t.aside)
+		if errors.Is(err, fs.ErrNotExist) { // another restore has ended, just now
+			return nil, t.underWay()
+		}
 		if err != nil {
 			return nil, fileError(opRestore, t.aside, err)
 		}
@@ -183,9 +186,9 @@ func (w *workplace) take() error {
 	return nil
 }
 
-func (w *workplace) underWay() error {
-	return &fault.Error{Kind: fault.Refused, Cause: "under_way", Op: opRestore, Subject: w.path,
-		Msg: "another restore to there is under way", Hint: "wait for it; " + w.aside + " is where it works"}
+func (t target) underWay() error {
+	return &fault.Error{Kind: fault.Refused, Cause: "under_way", Op: opRestore, Subject: t.path,
+		Msg: "another restore to there is under way", Hint: "wait for it; " + t.aside + " is where it works"}
 }
 
 // begin writes the journal, once what an old one speaks of is gone.
