@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"syscall"
 
 	"kvd/pkg/ops/fault"
@@ -123,17 +121,8 @@ func (f *File) ReadAt(b []byte, offset int64) (int, error) { return f.r.ReadAt(b
 
 // openError turns an error of the operating system into one for people.
 func openError(path string, err error) error {
-	e := &fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: "open", Subject: path, Err: err}
-	var perr *os.PathError
-	if errors.As(err, &perr) {
-		e.Err = perr.Err
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Kind, e.Cause = fault.Usage, "no_such_file"
-	case errors.Is(err, fs.ErrPermission):
-		e.Kind, e.Cause = fault.Denied, "file_permission"
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+	e := fault.OfFile("open", path, "unreadable_file", err)
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR) {
 		e.Kind, e.Cause = fault.Usage, "file_name" // no disk will ever have it
 	}
 	return e

@@ -3,8 +3,6 @@ package snapshot
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"syscall"
 
 	"kvd/pkg/ops/dbfile"
@@ -69,23 +67,11 @@ func (f *file) close() error {
 // fileError turns an error of the operating system about a file into one for
 // people.
 func fileError(op, path string, err error) error {
-	e := &fault.Error{Kind: fault.Unavailable, Cause: "file", Op: op, Subject: path, Err: err}
-	var perr *os.PathError
-	var lerr *os.LinkError
+	e := fault.OfFile(op, path, "file", err)
 	switch {
-	case errors.As(err, &perr):
-		e.Err = perr.Err
-	case errors.As(err, &lerr):
-		e.Err = lerr.Err
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		e.Kind, e.Cause = fault.Usage, "no_such_file"
-	case errors.Is(err, fs.ErrPermission):
-		e.Kind, e.Cause = fault.Denied, "file_permission"
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
 		e.Kind = fault.Usage
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, syscall.ELOOP):
 		e.Kind, e.Cause = fault.Usage, "file_name" // it can never be there
 	case errors.Is(err, syscall.EROFS):
 		e.Kind, e.Cause = fault.Usage, "read_only"
