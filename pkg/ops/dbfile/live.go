@@ -25,7 +25,7 @@ func (s *LiveSet) Records() int64 { return s.records }
 // Live returns how many of them are live.
 func (s *LiveSet) Live() int64 { return s.live }
 
-// liveKeys is how many keys are remembered at a time, in 14 to 21 bytes each. A
+// liveKeys is how many keys are remembered at a time, in 14 to 17 bytes each. A
 // file with more of them is read once for each part of its keys.
 const liveKeys = 3 << 20
 
@@ -45,7 +45,7 @@ func (f *File) liveAt(ctx context.Context, revision int64, keys int, damage func
 		seed := maphash.MakeSeed()
 		err := errTableFull
 		for part := range parts {
-			t := &liveTable{max: keys, set: set}
+			t := newLiveTable(f, keys, set)
 			err = f.keyRecords(ctx, nil, func(r *Record) error {
 				if part == 0 {
 					set.records++
@@ -70,71 +70,106 @@ func (f *File) liveAt(ctx context.Context, revision int64, keys int, damage func
 var errTableFull = errors.New("more keys than fit into the table")
 
 // liveTable maps the hash of a key to the index of its last record, and keeps the
-// set up to date. It is in segments that grow one by one, so that there is never a
-// second copy of the whole.
+// set up to date. It is an open-addressing table that grows where it is: the
+// slices are much longer than what is in use, which costs address space and no
+// memory until it is written to. So there is never a second copy of the table, and
+// nothing is left behind for the garbage collector.
 type liveTable struct {
 	max, used int
-	segments  [256]liveSegment
+	size      int      // homes of the hashes; those behind are for what found its home taken
+	end       int      // behind the last slot that is taken
+	hashes    []uint64 // 0 is a free slot
+	last      []uint32 // index + 1; 0 says that the key was deleted
 	set       *LiveSet
+	moving    []liveEntry // while the table grows
 }
 
-// liveSegment is a table with open addressing. A hash of 0 is a free slot.
-type liveSegment struct {
-	hashes []uint64
-	last   []uint32 // index + 1; 0 says that the key was deleted
-	used   int
+type liveEntry struct {
+	hash uint64
+	last uint32
+}
+
+// newLiveTable makes a table with room for as many keys as a file has pages, which
+// is more than most have, and never has to be moved then.
+func newLiveTable(f *File, most int, set *LiveSet) *liveTable {
+	t := &liveTable{max: most, set: set}
+	t.reserve(2 * int(min(f.header.Pages, uint64(8*most/7)))) //nolint:gosec // at most some millions
+	return t
 }
 
 // add takes a record. Of the hash the low bits choose the part of the keys
-// (liveAt), the highest the segment, those between the slot.
+// (liveAt), the high ones the slot.
 func (t *liveTable) add(hash uint64, r *Record) error {
 	if hash == 0 {
 		hash = 1
 	}
-	s := &t.segments[hash>>56]
-	if s.used >= len(s.hashes)/8*7 {
-		s.grow()
+	if t.used >= t.size/8*7 {
+		t.grow()
 	}
-	i := s.slot(hash)
-	if s.hashes[i] == 0 {
+	i := t.slot(hash)
+	if t.hashes[i] == 0 {
 		if t.used >= t.max {
 			return errTableFull
 		}
-		s.hashes[i] = hash
-		s.used++
+		t.hashes[i] = hash
 		t.used++
-	} else if old := s.last[i]; old != 0 {
+		t.end = max(t.end, i+1)
+	} else if old := t.last[i]; old != 0 {
 		t.set.clear(int64(old) - 1)
 	}
-	s.last[i] = 0
+	t.last[i] = 0
 	if !r.Tombstone {
-		s.last[i] = uint32(r.Index) + 1 //nolint:gosec // a file of 2^32 records is far above what etcd can hold
+		t.last[i] = uint32(r.Index) + 1 //nolint:gosec // a file of 2^32 records is far above what etcd can hold
 		t.set.set(r.Index)
 	}
 	return nil
 }
 
-// slot finds a hash's place, or the free one where it belongs.
-func (s *liveSegment) slot(hash uint64) int {
-	i := int((hash >> 24 & (1<<32 - 1)) * uint64(len(s.hashes)) >> 32) //nolint:gosec // below the length
-	for s.hashes[i] != 0 && s.hashes[i] != hash {
-		if i++; i == len(s.hashes) {
-			i = 0
-		}
+// slot finds a hash's place, or the free one where it belongs: at its home or
+// behind. The slices end no sooner than size slots behind the last home, and fewer
+// than that are taken.
+func (t *liveTable) slot(hash uint64) int {
+	i := int((hash >> 32) * uint64(t.size) >> 32) //nolint:gosec // below the size
+	for t.hashes[i] != 0 && t.hashes[i] != hash {
+		i++
 	}
 	return i
 }
 
-func (s *liveSegment) grow() {
-	old := *s
-	size := max(16, (len(old.hashes)+len(old.hashes)/2)/8*8)
-	s.hashes, s.last = make([]uint64, size), make([]uint32, size)
-	for i, h := range old.hashes {
-		if h != 0 {
-			to := s.slot(h)
-			s.hashes[to], s.last[to] = h, old.last[i]
-		}
+// grow adds a quarter of homes. A larger hash has its home behind that of a smaller
+// one, and so moves behind it: the entries are taken from the end, one unbroken run
+// at a time, and go where all of what is still to be moved is before them.
+func (t *liveTable) grow() {
+	const least, further = 1 << 10, 8
+	t.size = max(least, t.size+t.size/4)
+	if 2*t.size > len(t.hashes) {
+		t.reserve(further * 2 * t.size)
 	}
+	end := t.end
+	t.end = 0
+	for end > 0 {
+		begin := end
+		for begin > 0 && t.hashes[begin-1] != 0 {
+			begin--
+			t.moving = append(t.moving, liveEntry{t.hashes[begin], t.last[begin]})
+			t.hashes[begin], t.last[begin] = 0, 0
+		}
+		for _, e := range t.moving {
+			to := t.slot(e.hash)
+			t.hashes[to], t.last[to] = e.hash, e.last
+			t.end = max(t.end, to+1)
+		}
+		t.moving = t.moving[:0]
+		end = begin - 1
+	}
+}
+
+// reserve makes the slices so long.
+func (t *liveTable) reserve(slots int) {
+	hashes, last := t.hashes, t.last
+	t.hashes, t.last = make([]uint64, slots), make([]uint32, slots)
+	copy(t.hashes, hashes[:t.end])
+	copy(t.last, last[:t.end])
 }
 
 func (s *LiveSet) set(i int64) {
