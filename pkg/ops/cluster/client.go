@@ -199,3 +199,32 @@ func connected(ctx context.Context, conn *grpc.ClientConn, once bool) bool {
 		}
 	}
 }
+
+// What kube-apiserver sets its clients to, one for each resource
+// (apiserver/pkg/storage/storagebackend/factory/etcd3.go); the rest is etcd's
+// client's own.
+const (
+	apiserverKeepaliveTime    = 30 * time.Second
+	apiserverKeepaliveTimeout = 10 * time.Second
+)
+
+// DialLikeAPIServer returns a further connection to an endpoint, set up as those
+// of kube-apiserver are: requests wait for the connection, reads are tried again,
+// and windows are gRPC's own. Nothing is sent yet. The caller closes it. The
+// errors of its requests are etcd's: pass them to Classify.
+func (c *Client) DialLikeAPIServer(endpoint string) (*clientv3.Client, error) {
+	p := &pinned{endpoint: endpoint}
+	opts := []grpc.DialOption{grpc.WithPerRPCCredentials(&c.auth), grpc.WithChainUnaryInterceptor(c.renewToken(p))}
+	if c.cfg.ServerName != "" {
+		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
+	}
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop(), DialOptions: opts,
+		DialKeepAliveTime: apiserverKeepaliveTime, DialKeepAliveTimeout: apiserverKeepaliveTimeout,
+	})
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}
+	}
+	p.etcd = etcd
+	return etcd, nil
+}

@@ -22,21 +22,29 @@ import (
 // storage/mvcc/metrics.go, etcdserver/metrics.go; the last two from
 // prometheus/client_golang's process collector).
 const (
-	DefragInflight   = "etcd_disk_defrag_inflight"                  // gauge: 1 while a defragmentation runs
-	DefragDuration   = "etcd_disk_backend_defrag_duration_seconds"  // histogram: those that succeeded
-	DBSize           = "etcd_mvcc_db_total_size_in_bytes"           // gauge: bytes of the file
-	DBInUse          = "etcd_mvcc_db_total_size_in_use_in_bytes"    // gauge: bytes of it in use
-	IsLeader         = "etcd_server_is_leader"                      // gauge: 1 or 0
-	QuotaBytes       = "etcd_server_quota_backend_bytes"            // gauge: bytes
-	ProposalsPending = "etcd_server_proposals_pending"              // gauge: proposals that wait to be applied
-	WALFsync         = "etcd_disk_wal_fsync_duration_seconds"       // histogram
-	BackendCommit    = "etcd_disk_backend_commit_duration_seconds"  // histogram
-	ResidentMemory   = "process_resident_memory_bytes"              // gauge: bytes
-	ProcessStart     = "process_start_time_seconds"                 // gauge: seconds since 1970
-	ActivePeers      = "etcd_network_active_peers"                  // gauge by Local, Remote: connections that stand (etcdserver/api/rafthttp/metrics.go)
-	SnapshotSends    = "etcd_network_snapshot_send_inflights_total" // gauge by To: raft snapshots on their way to a peer (the same file)
-	RPCStarted       = "grpc_server_started_total"                  // counter by grpc_method: requests begun (go-grpc-middleware's provider)
-	RPCHandled       = "grpc_server_handled_total"                  // counter by grpc_method, grpc_code: requests ended, with whatever code
+	DefragInflight   = "etcd_disk_defrag_inflight"                   // gauge: 1 while a defragmentation runs
+	DefragDuration   = "etcd_disk_backend_defrag_duration_seconds"   // histogram: those that succeeded
+	DBSize           = "etcd_mvcc_db_total_size_in_bytes"            // gauge: bytes of the file
+	DBInUse          = "etcd_mvcc_db_total_size_in_use_in_bytes"     // gauge: bytes of it in use
+	IsLeader         = "etcd_server_is_leader"                       // gauge: 1 or 0
+	QuotaBytes       = "etcd_server_quota_backend_bytes"             // gauge: bytes
+	ProposalsPending = "etcd_server_proposals_pending"               // gauge: proposals that wait to be applied
+	WALFsync         = "etcd_disk_wal_fsync_duration_seconds"        // histogram
+	BackendCommit    = "etcd_disk_backend_commit_duration_seconds"   // histogram
+	ResidentMemory   = "process_resident_memory_bytes"               // gauge: bytes
+	ProcessStart     = "process_start_time_seconds"                  // gauge: seconds since 1970
+	ActivePeers      = "etcd_network_active_peers"                   // gauge by Local, Remote: connections that stand (etcdserver/api/rafthttp/metrics.go)
+	SnapshotSends    = "etcd_network_snapshot_send_inflights_total"  // gauge by To: raft snapshots on their way to a peer (the same file)
+	LeaderChanges    = "etcd_server_leader_changes_seen_total"       // counter
+	SlowApplies      = "etcd_server_slow_apply_total"                // counter: entries that took over 100 ms to apply
+	WALBytes         = "etcd_disk_wal_write_bytes_total"             // gauge that only grows: bytes (storage/wal/metrics.go)
+	PeerSentBytes    = "etcd_network_peer_sent_bytes_total"          // counter by To: bytes (etcdserver/api/rafthttp/metrics.go)
+	ClientSentBytes  = "etcd_network_client_grpc_sent_bytes_total"   // counter: bytes (etcdserver/api/v3rpc/metrics.go)
+	PutBytes         = "etcd_debugging_mvcc_total_put_size_in_bytes" // gauge: bytes of the keys and values put (storage/mvcc/metrics.go)
+	CompactRevision  = "etcd_debugging_mvcc_compact_revision"        // gauge: the revision of the last compaction
+	CPUSeconds       = "process_cpu_seconds_total"                   // counter: seconds
+	RPCStarted       = "grpc_server_started_total"                   // counter by grpc_method: requests begun (go-grpc-middleware's provider)
+	RPCHandled       = "grpc_server_handled_total"                   // counter by grpc_method, grpc_code: requests ended, with whatever code
 )
 
 // Sample is what a member's metrics were at one moment. It is not changed after

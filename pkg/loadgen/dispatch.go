@@ -1,0 +1,177 @@
+package loadgen
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// dispatcher hands each turn to its actor when it is due, and never waits for
+// one: what is too much is left out and counted, so that a slow server can't slow
+// down the load.
+type dispatcher struct {
+	env   *Env
+	rec   *recorder
+	begun time.Time
+	limit int64 // turns that may wait or be under way
+
+	players  []*player
+	ready    chan *player // to workers that have nothing to do
+	quit     chan struct{}
+	workers  sync.WaitGroup
+	inFlight atomic.Int64
+}
+
+// player is an actor with the turns that wait for the one under way.
+type player struct {
+	actor Actor
+	seed  uint64
+
+	mu      sync.Mutex
+	busy    bool
+	waiting []upcoming
+}
+
+func newDispatcher(env *Env, actors []Actor, limit int) *dispatcher {
+	d := &dispatcher{env: env, rec: env.rec, limit: int64(limit), ready: make(chan *player), quit: make(chan struct{})}
+	for _, a := range actors {
+		d.players = append(d.players, &player{actor: a, seed: newPace(env.Seed, a.Name, a.Schedule, 1).key})
+	}
+	return d
+}
+
+// play hands out turns until the horizon (0: without one), the end of ctx, or
+// stop. Requests run in a context of their own, and may go on after it returned.
+func (d *dispatcher) play(ctx, requests context.Context, t *timeline, begun time.Time, horizon time.Duration, stop <-chan struct{}) {
+	d.begun = begun
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	until := func(at time.Time) bool {
+		if wait := time.Until(at); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			case <-stop:
+			}
+		}
+		return ctx.Err() == nil && !closed(stop)
+	}
+	for {
+		u, more := t.peek()
+		switch {
+		case more && (horizon == 0 || u.due < horizon):
+			if !until(begun.Add(u.due)) {
+				return
+			}
+			t.advance()
+			d.offer(requests, u)
+		case horizon > 0: // nothing more is due, and the run goes on to its end
+			until(begun.Add(horizon))
+			return
+		default:
+			select {
+			case <-ctx.Done():
+			case <-stop:
+			}
+			return
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// offer gives a turn to its actor, or leaves it out.
+func (d *dispatcher) offer(ctx context.Context, u upcoming) {
+	due := d.begun.Add(u.due)
+	d.rec.scheduled(due)
+	if d.inFlight.Load() >= d.limit {
+		d.rec.dropped(due)
+		return
+	}
+	d.inFlight.Add(1)
+	p := d.players[u.actor]
+	p.mu.Lock()
+	p.waiting = append(p.waiting, u)
+	idle := !p.busy
+	p.busy = true
+	p.mu.Unlock()
+	if !idle {
+		return
+	}
+	select {
+	case d.ready <- p:
+	default: // every worker has something to do
+		d.workers.Add(1)
+		go d.work(ctx, p)
+	}
+}
+
+// work plays one player, and then whichever is ready next. Workers are kept, for
+// a new goroutine would have to grow its stack for each request. There are never
+// more of them than there were turns under way at a time.
+func (d *dispatcher) work(ctx context.Context, p *player) {
+	defer d.workers.Done()
+	for {
+		d.turns(ctx, p)
+		select {
+		case p = <-d.ready:
+		case <-d.quit:
+			return
+		}
+	}
+}
+
+// turns has a player take its turn, and those that have become due meanwhile.
+func (d *dispatcher) turns(ctx context.Context, p *player) {
+	for first := true; ; first = false {
+		p.mu.Lock()
+		if len(p.waiting) == 0 {
+			p.busy, p.waiting = false, nil
+			p.mu.Unlock()
+			return
+		}
+		u := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.mu.Unlock()
+		d.turn(ctx, p, u, first)
+		d.inFlight.Add(-1)
+	}
+}
+
+func (d *dispatcher) turn(ctx context.Context, p *player, u upcoming, prompt bool) {
+	due := d.begun.Add(u.due)
+	lag := time.Duration(-1)
+	if prompt {
+		lag = max(0, time.Since(due))
+	}
+	d.rec.began(due, lag)
+	p.actor.Act(ctx, &Turn{Due: due, N: u.n, env: d.env, apiserver: p.actor.APIServer, seed: p.seed, from: due})
+}
+
+// drain waits until nothing is under way any more, or ctx ends.
+func (d *dispatcher) drain(ctx context.Context) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for d.inFlight.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends the workers, and waits for them.
+func (d *dispatcher) close() {
+	close(d.quit)
+	d.workers.Wait()
+}

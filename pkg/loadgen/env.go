@@ -1,0 +1,109 @@
+package loadgen
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/progress"
+)
+
+// Env is what a scenario plays in: where it may write, through which
+// connections, and where it reports. It is safe for concurrent use.
+type Env struct {
+	// Prefix stands before all keys, in place of Kubernetes' "/registry", and does
+	// not end with a slash. Nothing is written outside of it.
+	Prefix string
+	// Seed is what all that is random follows from.
+	Seed uint64
+	// Members are the members at the beginning, by name.
+	Members []result.Member
+
+	scale   float64
+	timeout time.Duration
+	conns   *connections
+	rec     *recorder
+	sink    progress.Sink
+	run     context.Context // ends with the last request
+	onFull  func()
+	fullOne sync.Once
+}
+
+// Scaled divides a duration of Kubernetes by the time scale. The engine has done
+// so for schedules.
+func (e *Env) Scaled(d time.Duration) time.Duration { return scaled(d, e.scale) }
+
+// ScaledTTL divides a lease's time to live, in seconds, by the time scale, and
+// gives one second at least, which is etcd's unit.
+func (e *Env) ScaledTTL(seconds int64) int64 {
+	return max(1, int64(float64(seconds)/e.scale))
+}
+
+// APIServers returns how many API servers there are to be.
+func (e *Env) APIServers() int { return e.conns.apiservers }
+
+// Client returns the connection that an API server has for a resource, each of
+// them its own, as kube-apiserver makes them. The index is taken modulo their
+// number.
+func (e *Env) Client(apiserver int, resource string) *clientv3.Client {
+	return e.conns.client(apiserver, resource)
+}
+
+// Count adds to one of the scenario's own counters: "late_heartbeats". Only what
+// happens after the warm-up counts. Names are for --slo too, and few.
+func (e *Env) Count(name string, n int64) { e.rec.count(name, n) }
+
+// Observe records something that no turn did: an event that a watch delivered,
+// say. It began at from, and is over now.
+func (e *Env) Observe(rpc, resource, outcome string, from time.Time, bytes int64) {
+	now := time.Now()
+	e.rec.record(result.Op{RPC: rpc, Resource: resource, Outcome: outcome}, from, from, now, bytes)
+}
+
+// Event notes something that divides the run, as of now.
+func (e *Env) Event(what, text string) { e.rec.event(what, text) }
+
+// preloaders is how many requests of Each are under way at a time.
+const preloaders = 32
+
+// Each calls fn for each number below n, several at a time, to have made what the
+// load needs to find. what says what is being done; the first error ends it and
+// is returned.
+func (e *Env) Each(ctx context.Context, n int, what string, fn func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(preloaders)
+	var mu sync.Mutex
+	done := 0
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; done%64 == 0 || done == n {
+				e.sink.Event(progress.Event{Op: "loadgen", Phase: what, Done: int64(done), Total: int64(n)})
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// ended reports that no answer is waited for any more.
+func (e *Env) ended() bool { return e.run.Err() != nil }
+
+// full takes note of the first write that was refused for want of space.
+func (e *Env) full(words string) {
+	e.fullOne.Do(func() {
+		e.rec.event("nospace", words)
+		e.onFull()
+	})
+}

@@ -1,0 +1,109 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/kube/keys"
+)
+
+// guard refuses a cluster that a load could hurt somebody on. It sends one range
+// of a single key for each prefix that Kubernetes is known to use.
+func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Options) error {
+	if err := checkTarget(client.Config().Endpoints, v, o.TargetIsMine); err != nil {
+		return err
+	}
+	if err := checkRoom(v, o); err != nil {
+		return err
+	}
+	q, err := client.Quorum(ctx)
+	if err != nil {
+		return err
+	}
+	return checkForeign(ctx, q, o.BesideKubernetes)
+}
+
+func refused(cause, msg, hint string) error {
+	return &fault.Error{Kind: fault.Refused, Cause: cause, Op: "loadgen", Msg: msg, Hint: hint}
+}
+
+// checkTarget refuses a cluster on another machine.
+func checkTarget(given []string, v cluster.View, mine bool) error {
+	if mine {
+		return nil
+	}
+	at := slices.Clone(given)
+	for _, m := range v.Members {
+		if m.Endpoint != "" {
+			at = append(at, m.Endpoint)
+		}
+	}
+	for _, ep := range at {
+		if !onThisMachine(ep) {
+			return refused("not_loopback", ep+" is not on this machine, and a load can make a cluster unavailable",
+				"give --target-is-mine if nobody else depends on that cluster")
+		}
+	}
+	return nil
+}
+
+func onThisMachine(endpoint string) bool {
+	if strings.HasPrefix(endpoint, "unix:") || strings.HasPrefix(endpoint, "unixs:") {
+		return true
+	}
+	host := endpoint
+	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// checkRoom refuses a cluster that is full, or so full that the run would end at
+// once.
+func checkRoom(v cluster.View, o Options) error {
+	if v.HasAlarm("NOSPACE") {
+		return refused(cluster.CauseNoSpace, "the NOSPACE alarm is raised: every write would be refused", "run `kvd alarm recover --dry-run` to see the way out")
+	}
+	for _, m := range v.Answered() {
+		if used, ok := m.Status.UsageRatio(); ok && o.StopAtUsage > 0 && used >= o.StopAtUsage {
+			return refused("quota_guard", fmt.Sprintf("the file of %s is at %.0f %% of its quota already, and the load stops at %.0f %%", m.Label(), 100*used, 100*o.StopAtUsage),
+				"`kvd loadgen clean` removes what an earlier load left; `kvd defrag` gives its space back")
+		}
+	}
+	return nil
+}
+
+// checkForeign refuses a cluster in which Kubernetes' objects are.
+func checkForeign(ctx context.Context, q *cluster.QuorumClient, allowed bool) error {
+	if allowed {
+		return nil
+	}
+	for _, p := range keys.Default().Prefixes {
+		resp, err := q.Get(ctx, p+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		if len(resp.Kvs) > 0 {
+			return refused("kubernetes_found", fmt.Sprintf("Kubernetes' objects are in this cluster (%s): its API servers would suffer", p),
+				"load a throwaway cluster; --beside-kubernetes does it all the same, under a prefix of its own")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/progress"
+)
+
+// Run plays a scenario on a cluster: guard, setup, warm-up, measurement. It
+// returns what was measured also where it was stopped before its end; an error
+// without a result means that there was no load. stop ends the run early, and is
+// no error; the end of ctx gives up what is under way as well. Errors are
+// *fault.Error.
+func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, stop <-chan struct{}, sink progress.Sink) (*result.Run, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	view, err := client.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := guard(ctx, client, view, o); err != nil {
+		return nil, err
+	}
+	conns, err := newConnections(client, view, o)
+	if err != nil {
+		return nil, err
+	}
+	defer conns.close()
+	requests, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	r := &runner{opts: o, sink: sink, stop: make(chan struct{}), requests: requests, giveUp: giveUp, rec: newRecorder()}
+	r.env = &Env{
+		Prefix: o.Prefix, Seed: o.Seed, Members: conns.membersOf(view), scale: o.TimeScale, timeout: o.RequestTimeout,
+		conns: conns, rec: r.rec, sink: sink, run: requests,
+		onFull: func() {
+			if o.StopAtNoSpace {
+				r.end("the quota was reached")
+			}
+		},
+	}
+	began := time.Now()
+	cast, err := s.Setup(ctx, r.env)
+	if err != nil {
+		return nil, err
+	}
+	if err := conns.complete(o.Resources); err != nil {
+		return nil, err
+	}
+	r.out = &result.Run{Header: result.Header{
+		Format: result.Format, Scenario: s.Name(), Params: s.Params(), Prefix: o.Prefix, Seed: o.Seed,
+		Schedule: Fingerprint(o.Seed, cast.Actors, o.TimeScale, o.Warmup+o.Duration), Actors: len(cast.Actors),
+		Connections: conns.count(), Policy: string(o.Policy), TimeScale: o.TimeScale,
+		SetupSeconds: time.Since(began).Seconds(), Warmup: o.Warmup.Seconds(),
+		Cluster: cluster.FormatID(view.ID), Members: r.env.Members,
+	}}
+	scrape := newScraper(client, view, r.rec, o)
+	defer scrape.close()
+	if err := r.play(ctx, cast, scrape, stop); err != nil {
+		return r.out, err
+	}
+	return r.out, nil
+}
+
+// runner is one run under way.
+type runner struct {
+	opts     Options
+	env      *Env
+	rec      *recorder
+	sink     progress.Sink
+	requests context.Context // of the requests: ends after the run
+	giveUp   context.CancelFunc
+	out      *result.Run
+
+	stop     chan struct{} // closed when the run is to end before its time
+	stopOnce sync.Once
+	why      string
+
+	cpuAt      time.Duration // at the beginning of the row
+	cpuMeasure time.Duration // at the beginning of the measurement
+}
+
+// end ends the run before its time.
+func (r *runner) end(why string) {
+	r.stopOnce.Do(func() {
+		r.why = why
+		close(r.stop)
+	})
+}
+
+// play runs warm-up and measurement, and waits for the last answers.
+func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-chan struct{}) error {
+	d := newDispatcher(r.env, cast.Actors, r.opts.MaxInFlight)
+	timeline := newTimeline(r.opts.Seed, cast.Actors, r.opts.TimeScale)
+	scrape.scrape(ctx, false)
+
+	begun := time.Now()
+	r.out.StartedAt = begun.UTC()
+	r.cpuAt = cpuTime()
+	r.cpuMeasure = r.cpuAt
+	r.rec.begin(begun, r.opts.Warmup)
+	background := r.background(cast)
+
+	played := make(chan struct{})
+	go func() {
+		defer close(played)
+		var horizon time.Duration
+		if r.opts.Duration > 0 {
+			horizon = r.opts.Warmup + r.opts.Duration
+		}
+		d.play(ctx, r.requests, timeline, begun, horizon, r.stop)
+	}()
+	r.follow(ctx, d, scrape, played, stop)
+	ended := time.Now()
+
+	drain, cancel := context.WithTimeout(ctx, r.opts.Drain)
+	d.drain(drain)
+	cancel()
+	r.giveUp()
+	d.close()
+	err := background()
+	r.row(context.WithoutCancel(ctx), d, scrape)
+	r.finish(ended, scrape)
+	if r.why == "" && ctx.Err() != nil {
+		r.out.Totals.Stopped = "interrupted"
+	}
+	return err
+}
+
+// background starts what runs beside the actors and returns what waits for its
+// end.
+func (r *runner) background(cast Cast) func() error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(cast.Background))
+	for i, f := range cast.Background {
+		wg.Go(func() {
+			if err := f(r.requests); err != nil && r.requests.Err() == nil {
+				errs[i] = err
+				r.end("a part of the scenario failed")
+			}
+		})
+	}
+	return func() error { wg.Wait(); return errors.Join(errs...) }
+}
+
+// follow makes a row of each second until the schedule has ended, or the run is
+// stopped.
+func (r *runner) follow(ctx context.Context, d *dispatcher, scrape *scraper, played, stop <-chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.row(ctx, d, scrape)
+		case <-stop:
+			r.end("stopped by hand")
+			stop = nil // said once
+		case <-played:
+			return
+		}
+	}
+}
+
+// row closes a row and shows it.
+func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
+	now := time.Now()
+	row := r.rec.closeRow(now)
+	row.Waiting = d.inFlight.Load()
+	used := cpuTime()
+	row.CPU = share(used-r.cpuAt, time.Duration(row.Span*float64(time.Second)))
+	r.cpuAt = used
+	if row.Warmup {
+		r.cpuMeasure = used
+	}
+	row.Members = scrape.scrape(ctx, !row.Warmup)
+	r.out.Rows = result.AppendRow(r.out.Rows, row)
+	if name, at := scrape.usage(row.Members); r.opts.StopAtUsage > 0 && at >= r.opts.StopAtUsage {
+		r.rec.event("quota_guard", fmt.Sprintf("%s is at %.0f %% of its quota", name, 100*at))
+		r.end(fmt.Sprintf("%s was at %.0f %% of its quota", name, 100*at))
+	}
+	r.sink.Event(r.liveLine(row))
+}
+
+func share(used, of time.Duration) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return used.Seconds() / of.Seconds() / float64(processors())
+}
+
+// finish adds everything up.
+func (r *runner) finish(ended time.Time, scrape *scraper) {
+	t := &r.out.Totals
+	t.Measured = max(0, ended.Sub(r.rec.measureFrom).Seconds())
+	t.Stopped = r.why
+	r.out.Events = r.rec.finish(t)
+	t.Servers = scrape.totals()
+	t.CPU = share(r.cpuAt-r.cpuMeasure, ended.Sub(r.rec.measureFrom))
+	t.Memory = ownMemory()
+	t.Limits = r.opts.Limits.exceeded(t)
+}
+
+// exceeded says which limits of the generator were exceeded.
+func (l Limits) exceeded(t *result.Totals) []string {
+	var out []string
+	if l.CPU > 0 && t.CPU > l.CPU {
+		out = append(out, fmt.Sprintf("the generator used %.0f %% of its processors (limit %.0f %%)", 100*t.CPU, 100*l.CPU))
+	}
+	if lag := t.Lag.Quantile(0.99); l.Lag > 0 && lag > l.Lag {
+		out = append(out, fmt.Sprintf("one turn in a hundred began %s or more after it was due, for want of processor time (limit %s)", lag.Round(100*time.Microsecond), l.Lag))
+	}
+	if offered := float64(t.Due-t.Dropped) / float64(max(t.Due, 1)); t.Due > 0 && offered < l.Offered {
+		out = append(out, fmt.Sprintf("%d of %d turns were left out, since too many were waiting already: %.1f %% was offered (limit %.0f %%)", t.Dropped, t.Due, 100*offered, 100*l.Offered))
+	}
+	return out
+}
+
+// ownMemory is what the Go runtime has of the system, in bytes.
+func ownMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}

@@ -1,0 +1,64 @@
+package loadgen
+
+import (
+	"context"
+	"time"
+)
+
+// Scenario is a load. A value serves one run.
+type Scenario interface {
+	// Name is that of the command: "k8s-heartbeats".
+	Name() string
+	// Params is what the scenario was set to, for the result.
+	Params() map[string]any
+	// Setup has made what the load needs to find there, and returns who acts. It
+	// may find what an earlier run left under the same prefix, and goes on from
+	// that. Its errors are *fault.Error.
+	Setup(ctx context.Context, env *Env) (Cast, error)
+}
+
+// Cast is who acts in a scenario.
+type Cast struct {
+	Actors []Actor
+	// Background runs beside the actors from before the first turn until the run
+	// ends, which ends ctx: informers, mostly. It records what it sees with
+	// Env.Observe. An error other than the end of ctx ends the run.
+	Background []func(ctx context.Context) error
+}
+
+// Actor is one who acts again and again: a kubelet that renews its Lease, a
+// controller, a client that lists. Its turns are taken one after the other, as
+// the revision that the next write is conditional on comes with the answer to
+// the last: a turn that is due while the one before is under way waits for it,
+// and its response time contains that.
+type Actor struct {
+	// Name tells it from all others. Its phase and jitter follow from it.
+	Name string
+	// Schedule is when it acts.
+	Schedule Schedule
+	// APIServer is through whose connections it acts, counted from 0 and taken
+	// modulo their number.
+	APIServer int
+	// Act takes one turn: any number of requests, all through Turn, one after the
+	// other. It must return soon after ctx ended.
+	Act func(ctx context.Context, t *Turn)
+}
+
+// Schedule is when an actor acts. Periods are those of real time: the engine
+// divides them by Options.TimeScale.
+type Schedule struct {
+	// Period is the shortest time from one turn to the next. 0: a single turn.
+	Period time.Duration
+	// Jitter makes each interval longer by a random share of the period, from 0 to
+	// this. Kubernetes' wait.JitterUntil does the same.
+	Jitter float64
+	// Delay is when the schedule begins, from the start of the run. The first turn
+	// comes a random share of the period later, so that actors of the same
+	// period are spread over it.
+	Delay time.Duration
+	// Together leaves that share out: all begin at the same moment, as after a
+	// restart.
+	Together bool
+	// Turns ends the schedule after so many; 0: with the run.
+	Turns int64
+}

@@ -1,0 +1,198 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/metrics"
+)
+
+// scrapeTimeout is less than the second between two rows, so that a member that
+// does not answer costs its own figures and no row.
+const scrapeTimeout = 800 * time.Millisecond
+
+// scraper reads the members' metrics for each row. Where a member serves none, its
+// status tells its sizes at least. It is for one goroutine.
+type scraper struct {
+	http    *http.Client
+	rec     *recorder
+	targets []*target
+}
+
+// target is one member and what it said.
+type target struct {
+	name, address string
+	status        *cluster.MemberClient // where there are no metrics
+	first, last   *metrics.Sample       // first: where the measurement began
+	total         result.MemberTotals
+	quota         int64 // bytes, 0: not known
+	leader        bool
+	compacted     float64
+	fresh         bool // nothing was seen before
+}
+
+func newScraper(client *cluster.Client, v cluster.View, rec *recorder, o Options) *scraper {
+	s := &scraper{http: client.HTTPClient(), rec: rec}
+	for _, m := range v.Members {
+		if m.Endpoint == "" {
+			continue
+		}
+		t := &target{name: m.Name, fresh: true, address: o.MetricsURLs.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)}
+		t.total.Name = m.Name
+		t.status, _ = client.Member(m.ID) // there is one for each member that has an endpoint
+		if q := m.Status.EffectiveQuota(); q > 0 {
+			t.quota = q
+		}
+		s.targets = append(s.targets, t)
+	}
+	return s
+}
+
+func (s *scraper) close() { s.http.CloseIdleConnections() }
+
+// scrape asks all members at once. measuring says that the row belongs to the
+// measurement.
+func (s *scraper) scrape(ctx context.Context, measuring bool) []result.MemberRow {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	rows := make([]*result.MemberRow, len(s.targets))
+	var wg sync.WaitGroup
+	for i, t := range s.targets {
+		wg.Go(func() { rows[i] = t.ask(ctx, s.http, measuring) })
+	}
+	wg.Wait()
+	var out []result.MemberRow
+	for i, row := range rows {
+		if row != nil {
+			s.notice(s.targets[i], row)
+			out = append(out, *row)
+		}
+	}
+	return out
+}
+
+// ask returns nil where the member says nothing.
+func (t *target) ask(ctx context.Context, client *http.Client, measuring bool) *result.MemberRow {
+	sample, err := metrics.Fetch(ctx, client, t.address)
+	if err != nil || !sample.Has(metrics.DBSize) {
+		return t.askStatus(ctx)
+	}
+	row := &result.MemberRow{Name: t.name}
+	value := func(name string) float64 { v, _ := sample.Value(name, nil); return v }
+	row.DBSize, row.DBInUse = int64(value(metrics.DBSize)), int64(value(metrics.DBInUse))
+	row.Memory, row.Pending = int64(value(metrics.ResidentMemory)), value(metrics.ProposalsPending)
+	row.Leader, row.Defragging = value(metrics.IsLeader) == 1, value(metrics.DefragInflight) > 0
+	if q := value(metrics.QuotaBytes); q > 0 {
+		t.quota = int64(q)
+	}
+	if t.last != nil {
+		grown(metrics.Between(t.last, sample), &row.CPU, &row.LeaderChanges, &row.SlowApplies, &row.WALBytes, &row.PeerBytes, &row.ClientBytes, &row.PutBytes)
+		row.FsyncP99, row.CommitP99 = quantiles(metrics.Between(t.last, sample))
+	}
+	t.last = sample
+	t.add(sample, row, measuring)
+	return row
+}
+
+func (t *target) askStatus(ctx context.Context) *result.MemberRow {
+	if t.status == nil {
+		return nil
+	}
+	st, err := t.status.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return &result.MemberRow{Name: t.name, DBSize: st.DBSize, DBInUse: st.DBInUse, Leader: st.Leader != 0 && st.Leader == t.status.ID()}
+}
+
+// grown fills in by how much each counter grew.
+func grown(d metrics.Delta, cpu, leaders, slow, wal, peer, client, put *float64) {
+	for name, to := range map[string]*float64{
+		metrics.CPUSeconds: cpu, metrics.LeaderChanges: leaders, metrics.SlowApplies: slow, metrics.WALBytes: wal,
+		metrics.PeerSentBytes: peer, metrics.ClientSentBytes: client, metrics.PutBytes: put,
+	} {
+		*to, _ = d.Counter(name, nil)
+	}
+}
+
+func quantiles(d metrics.Delta) (fsync, commit float64) {
+	p99 := func(name string) float64 {
+		h, ok := d.Histogram(name, nil)
+		if !ok || h.Count == 0 {
+			return 0
+		}
+		return h.Quantile(0.99)
+	}
+	return p99(metrics.WALFsync), p99(metrics.BackendCommit)
+}
+
+// add brings the member's totals up to this sample.
+func (t *target) add(sample *metrics.Sample, row *result.MemberRow, measuring bool) {
+	if !measuring || t.first == nil {
+		t.first = sample
+		t.total.DBBefore, t.total.InUseBefore, t.total.MemoryPeak = row.DBSize, row.DBInUse, 0
+	}
+	d := metrics.Between(t.first, sample)
+	m := &t.total
+	m.DBAfter, m.InUseAfter, m.MemoryPeak = row.DBSize, row.DBInUse, max(m.MemoryPeak, row.Memory)
+	grown(d, &m.CPU, &m.LeaderChanges, &m.SlowApplies, &m.WALBytes, &m.PeerBytes, &m.ClientBytes, &m.PutBytes)
+	m.FsyncP99, m.CommitP99 = quantiles(d)
+}
+
+// notice tells what divides the run: a new leader, a compaction, a
+// defragmentation that began.
+func (s *scraper) notice(t *target, row *result.MemberRow) {
+	if row.Leader && !t.leader && !t.fresh {
+		s.rec.event("leader_change", t.name+" leads now")
+	}
+	t.leader = row.Leader
+	if t.last != nil {
+		if rev, _ := t.last.Value(metrics.CompactRevision, nil); rev != t.compacted {
+			if !t.fresh && !s.seen(t, rev) {
+				s.rec.event("compaction", fmt.Sprintf("to revision %.0f", rev))
+			}
+			t.compacted = rev
+		}
+	}
+	if row.Defragging {
+		s.rec.event("defrag", t.name)
+	}
+	t.fresh = false
+}
+
+// seen reports that another member has told of this compaction.
+func (s *scraper) seen(but *target, rev float64) bool {
+	for _, o := range s.targets {
+		if o != but && o.compacted == rev {
+			return true
+		}
+	}
+	return false
+}
+
+// usage is the highest share of its quota that a member's file has.
+func (s *scraper) usage(rows []result.MemberRow) (name string, share float64) {
+	for _, row := range rows {
+		for _, t := range s.targets {
+			if used := float64(row.DBSize) / float64(max(t.quota, 1)); t.name == row.Name && t.quota > 0 && used > share {
+				name, share = t.name, used
+			}
+		}
+	}
+	return name, share
+}
+
+func (s *scraper) totals() []result.MemberTotals {
+	var out []result.MemberTotals
+	for _, t := range s.targets {
+		if t.last != nil {
+			out = append(out, t.total)
+		}
+	}
+	return out
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package loadgen
+
+import (
+	"syscall"
+	"time"
+)
+
+// cpuTime is the processor time that this process has used, without its
+// children's.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
