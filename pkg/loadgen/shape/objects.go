@@ -75,7 +75,7 @@ func Pods() []*Template {
 			value = withEnd(value)
 		}
 		t := newTemplate(value, path{2, 1, 9}, path{2, 3, 2, 4}, path{2, 3, 8, 2, 2, 1}, path{2, 3, 8, 2, 3, 6})
-		t.created = append(t.created, t.find(2, 3, 7)...) // startTime
+		t.created = append(t.created, t.timestamps(2, 3, 7)...) // startTime
 		all[i] = t.withSuffix(t.text(2, 1, 1))
 	}
 	return all
@@ -85,7 +85,7 @@ func Pods() []*Template {
 // two containers, annotations, 10 kB.
 func Exemplar() *Template {
 	value := renamed(sample("pod-exemplar"), samplePod)
-	value = editValue(value, path{2, 1, 3}, func([]byte) []byte { return []byte(sampleNS) })
+	value = editValue(inNamespace(value), path{2, 1, 6}, func([]byte) []byte { return []byte{} }) // resourceVersion, never stored
 	return newTemplate(value, path{2, 3, 2, 4}).withSuffix(samplePod)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -86,12 +87,17 @@ func newTemplate(value []byte, touched ...path) *Template {
 	if t.text(2, 1, 3) == sampleNS {
 		t.dig(sampleNS, namespace)
 	}
-	t.created = t.find(2, 1, 8)
-	t.touched = t.find(2, 1, 17, 4)
+	t.created = t.timestamps(2, 1, 8)
+	t.touched = t.timestamps(2, 1, 17, 4)
 	for _, p := range touched {
-		t.touched = append(t.touched, t.find(p...)...)
+		t.touched = append(t.touched, t.timestamps(p...)...)
 	}
 	return t
+}
+
+// timestamps finds the times that are set: one that isn't has no bytes.
+func (t *Template) timestamps(at ...protowire.Number) []span {
+	return slices.DeleteFunc(t.find(at...), func(s span) bool { return s.from == s.to })
 }
 
 // withSuffix has the last five characters of a name differ from object to object.
