@@ -29,6 +29,7 @@ type Bucket struct {
 	Name   string
 	Root   uint64 // its root page, 0 for an inline one
 	inline []byte // an inline one's page
+	base   int64  // where in the file that begins
 	at     Damage // where it is defined, for messages about an inline one
 }
 
@@ -68,7 +69,7 @@ func (f *File) buckets(ctx context.Context, seen *pageSet, damage func(*Damage) 
 			default:
 				b := Bucket{Name: string(key), Root: binary.LittleEndian.Uint64(value), at: at}
 				if b.Root == 0 {
-					b.inline = bytes.Clone(value[bucketHeaderSize:])
+					b.inline, b.base = bytes.Clone(value[bucketHeaderSize:]), p.valueOffset(i)+bucketHeaderSize
 				}
 				list = append(list, b)
 				continue
@@ -101,18 +102,27 @@ func (f *File) eachPlain(ctx context.Context, b *Bucket, seen *pageSet, fn func(
 	}, damage)
 }
 
-// each walks one bucket.
-func (f *File) each(ctx context.Context, b *Bucket, from []byte, seen *pageSet, fn func(p *page, i int, key, value []byte, bucket bool) error, damage func(*Damage) error) error {
-	w := &walker{f: f, ctx: ctx, pager: pager{f: f}, seen: seen, bucket: b.Name, from: from, damage: damage}
-	w.leaf = func(p *page) error {
-		for i := range p.count {
-			key, value, bucket := p.leafElement(i)
-			if err := fn(p, i, key, value, bucket); err != nil {
-				return err
-			}
+// visitElement is given each element of the leaf pages of a bucket.
+type visitElement func(p *page, i int, key, value []byte, bucket bool) error
+
+func (fn visitElement) leaf(p *page) error {
+	for i := range p.count {
+		key, value, bucket := p.leafElement(i)
+		if err := fn(p, i, key, value, bucket); err != nil {
+			return err
 		}
-		return nil
 	}
+	return nil
+}
+
+// each walks one bucket.
+func (f *File) each(ctx context.Context, b *Bucket, from []byte, seen *pageSet, fn visitElement, damage func(*Damage) error) error {
+	w := &walker{f: f, ctx: ctx, pager: pager{f: f}, seen: seen, bucket: b.Name, from: from, damage: damage, leaf: fn.leaf}
+	return w.walk(b)
+}
+
+// walk goes through the bucket, whose page may be an inline one.
+func (w *walker) walk(b *Bucket) error {
 	if b.Root != 0 {
 		return w.tree(b.Root)
 	}
@@ -122,7 +132,7 @@ func (f *File) each(ctx context.Context, b *Bucket, from []byte, seen *pageSet, 
 	}
 	if bad != nil {
 		bad.Bucket, bad.Subtree = b.Name, true
-		return damage(bad)
+		return w.damage(bad)
 	}
 	return w.leaf(&p)
 }
@@ -130,7 +140,7 @@ func (f *File) each(ctx context.Context, b *Bucket, from []byte, seen *pageSet, 
 // inlinePage reads the page inside a bucket's header: a leaf without a number.
 func (b *Bucket) inlinePage() (page, *Damage) {
 	p := parsePageHeader(b.inline)
-	p.b, p.base, p.id = b.inline, b.at.Offset, b.at.Page
+	p.b, p.base, p.id = b.inline, b.base, b.at.Page
 	bad := b.at
 	bad.Class, bad.Lower = DamageBucket, nil
 	switch table := pageHeaderSize + p.count*elementSize; {

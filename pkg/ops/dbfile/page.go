@@ -15,6 +15,7 @@ type page struct {
 	overflow uint32
 	b        []byte
 	base     int64 // where b begins in the file
+	used     int64 // bytes up to the end of the last element
 }
 
 func (p *page) isLeaf() bool { return p.flags == flagLeaf }
@@ -34,6 +35,13 @@ func (p *page) leafElement(i int) (key, value []byte, bucket bool) {
 	from := at + int(le.Uint32(p.b[at+4:]))
 	mid := from + int(le.Uint32(p.b[at+8:]))
 	return p.b[from:mid:mid], p.b[mid : mid+int(le.Uint32(p.b[at+12:]))], le.Uint32(p.b[at:])&flagBucketElement != 0
+}
+
+// valueOffset says where in the file the value of a leaf's record i begins.
+func (p *page) valueOffset(i int) int64 {
+	at := pageHeaderSize + i*elementSize
+	le := binary.LittleEndian
+	return p.base + int64(at) + int64(le.Uint32(p.b[at+4:])) + int64(le.Uint32(p.b[at+8:]))
 }
 
 func (p *page) elementOffset(i int) int64 { return p.base + int64(pageHeaderSize+i*elementSize) }
@@ -205,6 +213,7 @@ func (p *pager) whole(depth int, pg page, b []byte, length int64) (page, *Damage
 	}
 	pg.b = b
 	used, element, bad := pg.checkElements(length)
+	pg.used = used
 	if bad != "" {
 		return fail(DamageElement, element, bad)
 	}

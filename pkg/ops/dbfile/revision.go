@@ -66,9 +66,14 @@ type Record struct {
 	Revision
 	KeyValue
 	Index    int64  // how many records are before it in the file
+	Offset   int64  // where in the file RawValue begins
 	RawKey   []byte // as it is stored
 	RawValue []byte // as it is stored
 }
+
+// Size is what the record takes in the file without its part of the page, in
+// bytes: the revision and the encoded mvccpb.KeyValue.
+func (r *Record) Size() int64 { return int64(len(r.RawKey) + len(r.RawValue)) }
 
 // Revisions calls fn for each record of the bucket "key" whose main revision is
 // from or above, in order. It stops at the first error of fn, or at damage,
@@ -84,9 +89,14 @@ func (f *File) Revisions(ctx context.Context, from int64, fn func(*Record) error
 
 // records decodes what is in the bucket "key".
 func (f *File) records(ctx context.Context, b *Bucket, from []byte, seen *pageSet, fn func(*Record) error, damage func(*Damage) error) error {
+	return f.each(ctx, b, from, seen, decodeRecords(b, from, fn, damage), damage)
+}
+
+// decodeRecords returns a visitor of a leaf's elements which makes records of them.
+func decodeRecords(b *Bucket, from []byte, fn func(*Record) error, damage func(*Damage) error) visitElement {
 	var rec Record
 	index := int64(0)
-	return f.each(ctx, b, from, seen, func(p *page, i int, key, value []byte, bucket bool) error {
+	return func(p *page, i int, key, value []byte, bucket bool) error {
 		if from != nil && bytes.Compare(key, from) < 0 {
 			return nil
 		}
@@ -102,10 +112,10 @@ func (f *File) records(ctx context.Context, b *Bucket, from []byte, seen *pageSe
 		if err != nil {
 			return bad(DamageRecord, fmt.Sprintf("revision %s does not decode: %v", rev, err))
 		}
-		rec = Record{Revision: rev, KeyValue: kv, Index: index, RawKey: key, RawValue: value}
+		rec = Record{Revision: rev, KeyValue: kv, Index: index, Offset: p.valueOffset(i), RawKey: key, RawValue: value}
 		index++
 		return fn(&rec)
-	}, damage)
+	}
 }
 
 func clip(b []byte) []byte { return b[:min(len(b), 40)] }

@@ -21,6 +21,8 @@ type walker struct {
 	// damage is told of what is wrong. The walk goes on behind it if it
 	// returns nil.
 	damage func(*Damage) error
+	// space, where it is not nil, is told of every page.
+	space *Space
 
 	last     []byte // the last key of the last leaf
 	current  page   // the leaf that leaf looks at: here, so that it is not allocated for each
@@ -42,13 +44,31 @@ func (w *walker) tree(root uint64) error {
 
 // subtree walks what is below one page: keys from lower to upper, nil is open.
 func (w *walker) subtree(id uint64, depth int, lower, upper []byte) error {
-	if err := w.ctx.Err(); err != nil {
+	p, ok, err := w.enter(id, depth, lower, upper)
+	if err != nil || !ok {
 		return err
 	}
-	lost := func(d *Damage) error {
+	if !p.isLeaf() {
+		return w.branch(&p, depth, upper)
+	}
+	if p.count > 0 {
+		key, _, _ := p.leafElement(p.count - 1)
+		w.last = append(w.last[:0], key...)
+	}
+	w.current = p
+	return w.leaf(&w.current)
+}
+
+// enter reads one page and checks it against those above and before it. It is
+// false for one that cannot be used, where damage says that the walk goes on.
+func (w *walker) enter(id uint64, depth int, lower, upper []byte) (page, bool, error) {
+	if err := w.ctx.Err(); err != nil {
+		return page{}, false, err
+	}
+	lost := func(d *Damage) (page, bool, error) {
 		d.Bucket, d.Subtree = w.bucket, true
 		d.Lower, d.Upper = bytes.Clone(lower), bytes.Clone(upper)
-		return w.damage(d)
+		return page{}, false, w.damage(d)
 	}
 	if depth >= maxDepth {
 		return lost(&Damage{Class: DamageDepth, Page: id, Offset: w.f.pageOffset(id), Element: -1, Msg: fmt.Sprintf("more than %d levels deep", maxDepth)})
@@ -63,15 +83,10 @@ func (w *walker) subtree(id uint64, depth int, lower, upper []byte) error {
 	if bad := w.checkOrder(&p, lower, upper); bad != nil {
 		return lost(bad)
 	}
-	if !p.isLeaf() {
-		return w.branch(&p, depth, upper)
+	if w.space != nil {
+		w.space.page(&p, int64(w.f.header.PageSize))
 	}
-	if p.count > 0 {
-		key, _, _ := p.leafElement(p.count - 1)
-		w.last = append(w.last[:0], key...)
-	}
-	w.current = p
-	return w.leaf(&w.current)
+	return p, true, nil
 }
 
 // branch walks the children of a branch page. The page is copied, since the

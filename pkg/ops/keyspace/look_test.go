@@ -68,7 +68,7 @@ func measure(t *testing.T, cli *clientv3.Client, prefix string) truth {
 	}
 	sum := truth{keys: resp.Count}
 	for _, kv := range resp.Kvs {
-		sum.bytes += float64(33 + proto.Size(kv))
+		sum.bytes += float64(17 + proto.Size(kv))
 	}
 	return sum
 }

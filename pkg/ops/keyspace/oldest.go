@@ -1,5 +1,5 @@
 // Package keyspace reads what is stored in etcd: from a live cluster in small
-// pieces that hurt nobody, and later from files.
+// pieces that hurt nobody, and from files in any order of their records.
 package keyspace
 
 import (

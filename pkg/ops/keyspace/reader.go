@@ -28,9 +28,9 @@ const (
 	// maxFetch is how many keys one request reads by name: etcd's default
 	// --max-txn-ops.
 	maxFetch = 128
-	// bytesPerSecond bounds how fast values are read, so that others get their
-	// turn at the member's disk and network.
-	bytesPerSecond = 64 << 20
+	// defaultRate bounds how fast values are read, in bytes per second, so that
+	// others get their turn at the member's disk and network.
+	defaultRate = 64 << 20
 )
 
 // reader reads one member's keys at one revision, without the quorum, in small
@@ -41,6 +41,7 @@ type reader struct {
 	rev     int64
 	paged   bool // the server has no RangeStream (etcd before 3.7)
 	timeout time.Duration
+	rate    int64 // bytes per second
 
 	bytes    int64 // read so far
 	requests int64
@@ -53,7 +54,7 @@ func newReader(ctx context.Context, m *cluster.MemberClient, l keys.Layout, time
 	if err != nil {
 		return nil, err
 	}
-	return &reader{m: m, layout: l, rev: resp.Header.Revision, timeout: timeout, began: time.Now(), requests: 1}, nil
+	return &reader{m: m, layout: l, rev: resp.Header.Revision, timeout: timeout, rate: defaultRate, began: time.Now(), requests: 1}, nil
 }
 
 func (r *reader) count(ctx context.Context, from, end string) (int64, error) {
@@ -199,7 +200,7 @@ func (r *reader) took(ctx context.Context, size int, values bool) error {
 	if !values {
 		return nil
 	}
-	due := time.Duration(float64(r.bytes) / bytesPerSecond * float64(time.Second))
+	due := time.Duration(float64(r.bytes) / float64(r.rate) * float64(time.Second))
 	ahead := due - time.Since(r.began)
 	if ahead <= 0 {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What one revision of a key takes in the database file beside its value, in
-// bytes: the header of a bbolt leaf element (leafPageElement) and the revision
-// that is etcd's own key (RevBytes in server/storage/mvcc/revision.go: two
-// 64-bit numbers and a separator).
+// What one revision of a key takes in the database file beside its key and value,
+// in bytes: the header of a bbolt leaf element (leafPageElement), which counts as
+// part of the page, and the revision that is etcd's own key (RevBytes in
+// server/storage/mvcc/revision.go: two 64-bit numbers and a separator).
 const (
 	leafElement = 16
 	revisionKey = 17
@@ -27,9 +27,15 @@ const (
 )
 
 // recordSize is what the latest revision of a key takes in the file, in bytes,
-// before it is put into pages.
+// without its part of the page (as dbfile.Record.Size).
 func recordSize(kv *mvccpb.KeyValue) int64 {
-	return int64(leafElement + revisionKey + proto.Size(kv))
+	return int64(revisionKey + proto.Size(kv))
+}
+
+// tombstoneSize is the same for the record that says that a key was deleted: a
+// revision with a mark, and nothing but the key.
+func tombstoneSize(key []byte) int64 {
+	return int64(revisionKey + 1 + proto.Size(&mvccpb.KeyValue{Key: key}))
 }
 
 // inPages returns how many bytes of pages a record takes in a freshly
@@ -38,6 +44,7 @@ func recordSize(kv *mvccpb.KeyValue) int64 {
 // two need (splitIndex in bbolt's node.go).
 func inPages(record int64) float64 {
 	room := fillPercent*pageSize - pageHeader
+	record += leafElement
 	if r := float64(record); 2*r <= room {
 		// A page ends where the next record would not fit: half a record is
 		// left empty on average.

@@ -2,9 +2,12 @@ package keyspace
 
 import (
 	"context"
+	"fmt"
 	"io"
 
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
 )
 
 // Source is one key space, live or in a file, that is read in the order of its
@@ -25,6 +28,9 @@ type Source interface {
 	// and of one key from its oldest to its newest. What a live source needs to
 	// read for that is more than the answer, see Cost.
 	Changes(ctx context.Context, q Query, fn func(*Change) error) error
+	// Load reads the value of an item that was given without (Query.KeysOnly).
+	// It may be called from the function that got it; the slice is the caller's.
+	Load(ctx context.Context, it *Item) error
 	// Cost says what a walk will read, before it is begun.
 	Cost(ctx context.Context, q Query) (Cost, error)
 	io.Closer
@@ -36,15 +42,37 @@ type Bounds struct {
 	Head   int64 `json:"head_revision"`   // the latest
 }
 
+// revision returns the revision that is asked for, 0 for the latest.
+func (b Bounds) revision(name string, rev int64) (int64, error) {
+	e := &fault.Error{Kind: fault.Refused, Op: "read", Subject: name}
+	switch {
+	case rev == 0:
+		return b.Head, nil
+	case rev < b.Oldest:
+		e.Cause, e.Msg = cluster.CauseCompacted, fmt.Sprintf("revision %d was compacted: the oldest that can be read is %d, the latest %d", rev, b.Oldest, b.Head)
+		e.Hint = fmt.Sprintf("ask for revision %d or a later one; what was deleted before it can no longer be told", b.Oldest)
+	case rev > b.Head:
+		e.Cause, e.Msg = cluster.CauseFutureRevision, fmt.Sprintf("revision %d is yet to come: the latest is %d", rev, b.Head)
+		e.Hint = fmt.Sprintf("ask for a revision from %d to %d", b.Oldest, b.Head)
+	default:
+		return rev, nil
+	}
+	return 0, e
+}
+
 // Query chooses what is read.
 type Query struct {
 	From, End string // keys in [From, End); an empty End has no end
 	// Rev is the revision that Keys reads at, 0 for the latest; of Changes it is
 	// the last one.
 	Rev int64
-	// KeysOnly leaves out the values, Item.Size included where the source
-	// would have to read the value for it.
+	// KeysOnly leaves out the values. From a live cluster Item.Size is 0 then.
 	KeysOnly bool
+}
+
+// contains reports whether a key is in the range.
+func (q Query) contains(key []byte) bool {
+	return string(key) >= q.From && (q.End == "" || q.End == allEnd || string(key) < q.End)
 }
 
 // Item is the state of a key. Its slices are valid until the function that got it
@@ -54,7 +82,13 @@ type Item struct {
 	// Size is what the record takes in the file without page overhead: the
 	// encoded mvccpb.KeyValue and the revision that it is stored under, in bytes.
 	Size int64
+
+	ref reference
 }
+
+// reference says where the encoded record is in a file. Its size is 0 where it is
+// in none.
+type reference struct{ at, size int64 }
 
 // Change is one record: a put or, as a tombstone, a deletion. Of a tombstone only
 // Key and ModRevision are set.
