@@ -128,3 +128,11 @@ func Watch(prefix string, from int64) Read {
 func (r Read) Open(ctx context.Context, c *clientv3.Client) clientv3.WatchChan {
 	return c.Watch(ctx, r.Key, r.Opts...)
 }
+
+// WatchRequest is the message by which Watch begins, for who reads the stream
+// alone: etcd's client would take in all that comes, however slow its reader is.
+func WatchRequest(prefix string, from int64, prevKV, progress bool) *pb.WatchRequest {
+	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+		Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), StartRevision: from, PrevKv: prevKV, ProgressNotify: progress,
+	}}}
+}

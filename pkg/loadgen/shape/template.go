@@ -21,9 +21,10 @@ const envelope = "k8s\x00"
 
 // ID tells an object of a template from the others: which application (a
 // Deployment and what belongs to it), which object of it, on which node, in which
-// namespace, and since when. Numbers count from 0.
+// namespace, and since when. Numbers count from 0; Serial is what only Events have.
 type ID struct {
 	App, Object, Node, Namespace int
+	Serial                       int64
 	Born                         time.Time
 }
 
@@ -207,7 +208,7 @@ func (id ID) part(p part) string {
 	case ownerUID:
 		return UID("owner", id.App, 0)
 	case eventSerial:
-		return EventSerial(id.Object)
+		return EventSerial(id.Serial)
 	default:
 		return UID("object", id.App, id.Object)
 	}
@@ -259,9 +260,9 @@ func Suffix(i int) string {
 // PodName returns the name of a pod of an application.
 func PodName(app, pod int) string { return AppName(app) + "-67cc84df8d-" + Suffix(pod) }
 
-// EventSerial returns what client-go appends to the name of an Event: its time in
-// nanoseconds, as 16 hexadecimal digits.
-func EventSerial(i int) string { return fmt.Sprintf("18a2b3c4%08x", uint32(i)) }
+// EventSerial returns what client-go appends to the name of an Event, 16
+// hexadecimal digits: its time in nanoseconds since 1970.
+func EventSerial(nanoseconds int64) string { return fmt.Sprintf("%016x", nanoseconds) }
 
 // UID returns a version 4 UUID that follows from its arguments.
 func UID(kind string, app, object int) string {

@@ -194,6 +194,8 @@ func (r *replay) watch(etcd *clientv3.Client, req *pb.WatchRequest) (string, err
 	watch, ctx := Watch(key, create.StartRevision), WithLeader(r.ctx)
 	if key == CompactKey {
 		watch, ctx, what = WatchMarker(key, create.StartRevision), r.ctx, "watch marker"
+	} else if alone := WatchRequest(key, create.StartRevision, true, true); !proto.Equal(alone, req) {
+		r.t.Errorf("the watch request is %v, recorded %v", alone, req)
 	}
 	events := watch.Open(ctx, etcd)
 	go func() {
