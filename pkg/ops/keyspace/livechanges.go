@@ -50,7 +50,7 @@ func (s *LiveSource) Changes(ctx context.Context, q Query, fn func(*Change) erro
 	return merged([]*sorter{all}, func(key, body []byte) error {
 		c = parseChange(key, body)
 		if q.KeysOnly {
-			c.Value, c.Size = nil, 0
+			c.Value = nil
 		}
 		return fn(&c)
 	})
@@ -169,7 +169,7 @@ func (w *watched) keep(ev *clientv3.Event) error {
 	if w.sub++; ev.Kv.ModRevision != w.rec {
 		w.rec, w.sub = ev.Kv.ModRevision, 0
 	}
-	c := Change{Item: itemOf(ev.Kv), Sub: w.sub}
+	c := Change{Item: itemOf(ev.Kv, ev.Kv.ModRevision), Sub: w.sub}
 	if ev.Type == mvccpb.Event_DELETE {
 		c.Tombstone, c.Size = true, tombstoneSize(ev.Kv.Key)
 	}

@@ -152,9 +152,9 @@ func (s *LiveSource) scan(ctx context.Context, r *reader, q Query, from, end str
 	var done int64
 	err = r.scan(ctx, from, end, names, func(kvs []*mvccpb.KeyValue) (bool, error) {
 		for _, kv := range kvs {
-			it := itemOf(kv)
+			it := itemOf(kv, r.rev)
 			if q.KeysOnly {
-				it.Value, it.Size = nil, 0
+				it.Value, it.Size, it.Lease = nil, 0, 0
 			}
 			if err := fn(&it); err != nil {
 				return false, given{err}
@@ -168,8 +168,9 @@ func (s *LiveSource) scan(ctx context.Context, r *reader, q Query, from, end str
 	return last, err
 }
 
-func itemOf(kv *mvccpb.KeyValue) Item {
-	return Item{Size: recordSize(kv), KeyValue: dbfile.KeyValue{Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision,
+// itemOf makes an item of what a member has at a revision.
+func itemOf(kv *mvccpb.KeyValue, rev int64) Item {
+	return Item{Size: recordSize(kv), ref: reference{at: rev}, KeyValue: dbfile.KeyValue{Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision,
 		ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease}}
 }
 
@@ -187,19 +188,18 @@ func (s *LiveSource) outOfBounds(ctx context.Context, rev, head int64, err error
 	return err
 }
 
-// Load reads the value that the key had at the item's revision.
+// Load reads the value at the revision that the item was read at.
 func (s *LiveSource) Load(ctx context.Context, it *Item) error {
-	resp, err := s.m.Get(ctx, string(it.Key), clientv3.WithRev(it.ModRevision))
-	if fault.CauseOf(err) == cluster.CauseCompacted { // which leaves the last value there was
-		resp, err = s.m.Get(ctx, string(it.Key))
-	}
-	if err != nil {
-		return err
-	}
-	if len(resp.Kvs) == 0 || resp.Kvs[0].ModRevision != it.ModRevision {
+	resp, err := s.m.Get(ctx, string(it.Key), clientv3.WithRev(it.ref.at))
+	switch {
+	case fault.CauseOf(err) == cluster.CauseCompacted:
 		return &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCompacted, Op: "read", Subject: s.Name(),
-			Msg: fmt.Sprintf("what %q was at revision %d has been compacted away since it was listed", it.Key, it.ModRevision), Hint: "begin again"}
+			Msg: fmt.Sprintf("revision %d, at which %q was listed, has been compacted since", it.ref.at, it.Key), Hint: "begin again"}
+	case err != nil:
+		return err
+	case len(resp.Kvs) == 0:
+		return fault.New(fault.Internal, "a key that was listed has no value at the same revision")
 	}
-	it.Value, it.Size = resp.Kvs[0].Value, recordSize(resp.Kvs[0])
+	*it = itemOf(resp.Kvs[0], it.ref.at)
 	return nil
 }

@@ -28,7 +28,7 @@ type Source interface {
 	// and of one key from its oldest to its newest. What a live source needs to
 	// read for that is more than the answer, see Cost.
 	Changes(ctx context.Context, q Query, fn func(*Change) error) error
-	// Load reads the value of an item that was given without (Query.KeysOnly).
+	// Load completes an item that was given without its value (Query.KeysOnly).
 	// It may be called from the function that got it; the slice is the caller's.
 	Load(ctx context.Context, it *Item) error
 	// Cost says what a walk will read, before it is begun.
@@ -66,7 +66,8 @@ type Query struct {
 	// Rev is the revision that Keys reads at, 0 for the latest; of Changes it is
 	// the last one.
 	Rev int64
-	// KeysOnly leaves out the values. From a live cluster Item.Size is 0 then.
+	// KeysOnly leaves out the values. Keys of a live cluster have no Size and
+	// no Lease then either, which a server since 3.7 does not look up.
 	KeysOnly bool
 }
 
@@ -86,8 +87,8 @@ type Item struct {
 	ref reference
 }
 
-// reference says where the encoded record is in a file. Its size is 0 where it is
-// in none.
+// reference says where the value can be read: the offset and size of the encoded
+// record in a file, or a revision at which a member has it, with size 0.
 type reference struct{ at, size int64 }
 
 // Change is one record: a put or, as a tombstone, a deletion. Of a tombstone only
