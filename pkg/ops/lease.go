@@ -145,7 +145,7 @@ func leaseMember(client *cluster.Client, view cluster.View) (*cluster.MemberClie
 	if m, ok := view.LeaderMember(); ok && m.Status != nil {
 		return client.Member(m.ID)
 	}
-	for _, m := range readOrder(view) {
+	for _, m := range view.Readers() {
 		return client.Member(m.ID)
 	}
 	if err := view.VotersErr("read leases"); err != nil {

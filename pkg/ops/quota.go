@@ -1,9 +1,7 @@
 package ops
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"kvd/pkg/ops/cluster"
@@ -131,7 +129,7 @@ func Quota(ctx context.Context, client *cluster.Client, view cluster.View, o Quo
 // reached, into the next.
 func lookAt(ctx context.Context, client *cluster.Client, view cluster.View, o keyspace.LookOptions, sink progress.Sink) (*keyspace.Usage, cluster.Member, error) {
 	var last error
-	for _, m := range readOrder(view) {
+	for _, m := range view.Readers() {
 		mc, err := client.Member(m.ID)
 		if err != nil {
 			return nil, m, err
@@ -156,27 +154,6 @@ func lookAt(ctx context.Context, client *cluster.Client, view cluster.View, o ke
 		last = &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoEndpoint, Op: "quota", Msg: "no voter answers, so what is stored cannot be read"}
 	}
 	return nil, cluster.Member{}, last
-}
-
-// readOrder returns the voters that can be read from: followers before the
-// leader, the one that lags least first. A learner refuses part of what it takes.
-func readOrder(v cluster.View) []cluster.Member {
-	var out []cluster.Member
-	for _, m := range v.Answered() {
-		if !m.Learner {
-			out = append(out, m)
-		}
-	}
-	leads := func(m cluster.Member) int {
-		if m.ID == v.Leader {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(out, func(a, b cluster.Member) int {
-		return cmp.Or(cmp.Compare(leads(a), leads(b)), cmp.Compare(v.Lag(a), v.Lag(b)), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }
 
 func newQuotaReport(v cluster.View) QuotaReport {

@@ -252,6 +252,23 @@ func (v View) FollowersFirst() []Member {
 	return out
 }
 
+// Readers returns the voters that answered, in the order in which they are asked
+// for what any of them can tell: followers before the leader, the one that lags
+// least first. A learner refuses part of what reading takes.
+func (v View) Readers() []Member {
+	out := v.filter(func(m Member) bool { return m.Status != nil && !m.Learner })
+	leads := func(m Member) int {
+		if m.ID == v.Leader {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(out, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(leads(a), leads(b)), cmp.Compare(v.Lag(a), v.Lag(b)), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
 // Err joins the errors of all members and endpoints that could not be asked;
 // nil if every one answered.
 func (v View) Err() error {
