@@ -78,12 +78,12 @@ func Dump(ctx context.Context, dir string, o DumpOptions, fn func(*Line) error) 
 		}
 	}
 	d := newDumper(o, found, fn)
-	err = Records(ctx, dir, func(r Record) error {
+	_, err = read(ctx, dir, func(r *Record) error {
 		if !r.before(found.end) {
 			return errEnd
 		}
-		return d.record(&r)
-	})
+		return d.record(r)
+	}, nil)
 	switch {
 	case errors.Is(err, errEnd): // more has been written since, so nothing was lost there
 		err, found.lost = nil, lost{}

@@ -38,8 +38,8 @@ type cut struct {
 // look reads a log for its horizon. Damage is no error here: it ends the log.
 func look(ctx context.Context, dir string) (horizon, error) {
 	var s horizon
-	_, err := read(ctx, dir, func(r Record) error {
-		s.add(&r)
+	_, err := read(ctx, dir, func(r *Record) error {
+		s.add(r)
 		return nil
 	}, s.lost.look)
 	if errors.As(err, &s.damage) {

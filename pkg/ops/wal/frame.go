@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // castagnoli is the polynomial of the log's CRC.
@@ -32,6 +33,7 @@ type reader struct {
 	crc  CRC    // over the data of all records so far
 	meta []byte // of the first metadata record
 	buf  []byte // of the record in hand
+	long []byte // memory for one that is longer than the read-ahead
 
 	in    *bufio.Reader
 	seg   Segment
@@ -82,7 +84,7 @@ func (r *reader) frame(rec *Record) error {
 	if n > maxRecord {
 		return r.damage(Broken, "a record of %d bytes, more than any request has", n)
 	}
-	if err := r.read(n + pad); err != nil {
+	if r.buf, err = r.read(n + pad); err != nil {
 		return err
 	}
 	rec.Size = lengthBytes + n + pad
@@ -95,40 +97,57 @@ func (r *reader) frame(rec *Record) error {
 
 // length reads the length field. At the end of the file it is 0.
 func (r *reader) length() (uint64, error) {
-	var b [lengthBytes]byte
-	n, err := io.ReadFull(r.in, b[:])
+	b, err := r.buffered(lengthBytes)
 	switch {
 	case err == nil:
-		return binary.LittleEndian.Uint64(b[:]), nil
-	case errors.Is(err, io.EOF):
-		return 0, nil
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return 0, r.damage(Torn, "%d bytes of a length field, then the file ends", n)
+		return binary.LittleEndian.Uint64(b), nil
+	case !errors.Is(err, io.EOF):
+		return 0, unreadable(r.seg.Name, err)
+	case len(b) > 0:
+		return 0, r.damage(Torn, "%d bytes of a length field, then the file ends", len(b))
 	}
-	return 0, unreadable(r.seg.Name, err)
+	return 0, nil
 }
 
-// read fills the buffer with n bytes. Memory is asked for as bytes arrive.
-func (r *reader) read(n int64) error {
-	r.buf = r.buf[:0]
-	for int64(len(r.buf)) < n {
-		old := len(r.buf)
-		want := int(min(n-int64(old), chunk))
-		if cap(r.buf) < old+want {
-			grown := make([]byte, old, max(old+want, 2*old))
-			copy(grown, r.buf)
-			r.buf = grown
-		}
-		r.buf = r.buf[:old+want]
-		got, err := io.ReadFull(r.in, r.buf[old:])
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return r.damage(Torn, "a record of %d bytes, of which the file has %d", n, old+got)
-		}
-		if err != nil {
-			return unreadable(r.seg.Name, err)
+// read returns the next n bytes, valid until the next call. Of many, memory is asked
+// for as they arrive.
+func (r *reader) read(n int64) ([]byte, error) {
+	if n <= readAhead {
+		b, err := r.buffered(int(n))
+		return b, r.cutShort(n, len(b), err)
+	}
+	b := r.long[:0]
+	for int64(len(b)) < n {
+		old := len(b)
+		b = slices.Grow(b, int(min(n-int64(old), chunk)))
+		b = b[:old+int(min(n-int64(old), chunk))]
+		if got, err := io.ReadFull(r.in, b[old:]); err != nil {
+			return nil, r.cutShort(n, old+got, err)
 		}
 	}
-	return nil
+	r.long = b
+	return b, nil
+}
+
+// buffered returns the next n bytes where the read-ahead has them, which saves a
+// copy; with io.EOF, as many as there are.
+func (r *reader) buffered(n int) ([]byte, error) {
+	b, err := r.in.Peek(n)
+	if err == nil {
+		_, err = r.in.Discard(n) // of bytes that are there, so that they stay where they are
+	}
+	return b, err
+}
+
+// cutShort names what a record's bytes could not be read for; nil is none.
+func (r *reader) cutShort(n int64, got int, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return r.damage(Torn, "a record of %d bytes, of which the file has %d", n, got)
+	}
+	return unreadable(r.seg.Name, err)
 }
 
 // chain holds a record against the CRC of all before it.

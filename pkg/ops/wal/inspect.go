@@ -42,7 +42,7 @@ type EntryID struct {
 func Inspect(ctx context.Context, dir string) (Info, error) {
 	var info Info
 	var snaps []Snapshot // few: one for every 10,000 entries
-	found, err := read(ctx, dir, func(r Record) error {
+	found, err := read(ctx, dir, func(r *Record) error {
 		info.add(r)
 		if r.Type == SnapshotType {
 			snaps = append(snaps, r.Snapshot)
@@ -72,7 +72,7 @@ func Inspect(ctx context.Context, dir string) (Info, error) {
 	return info, err
 }
 
-func (i *Info) add(r Record) {
+func (i *Info) add(r *Record) {
 	i.Records++
 	switch r.Type {
 	case MetadataType:

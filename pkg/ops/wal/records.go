@@ -21,13 +21,13 @@ const checkEvery = 4096
 // server running, it can be a record that is just being written. Memory is
 // bounded by the largest record. Concurrent calls are independent.
 func Records(ctx context.Context, dir string, fn func(Record) error) error {
-	_, err := read(ctx, dir, fn, nil)
+	_, err := read(ctx, dir, func(r *Record) error { return fn(*r) }, nil)
 	return err
 }
 
-// read is Records with a callback at each segment's end, which gets where its
-// data ends. It returns the folder of the log.
-func read(ctx context.Context, dir string, fn func(Record) error, ended func(*os.File, Segment, int64)) (string, error) {
+// read is Records without a copy of each record, and with a callback at each
+// segment's end, which gets where its data ends. It returns the folder of the log.
+func read(ctx context.Context, dir string, fn func(*Record) error, ended func(*os.File, Segment, int64)) (string, error) {
 	dir, err := Find(dir)
 	if err != nil {
 		return dir, err
@@ -72,7 +72,7 @@ func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, 
 	return files, left, nil
 }
 
-func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool, fn func(Record) error, ended func(*os.File, Segment, int64)) error {
+func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
 	info, err := f.Stat()
 	if err != nil {
 		return unreadable(f.Name(), err)
@@ -98,7 +98,7 @@ func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool,
 		if err != nil {
 			return err
 		}
-		if err := fn(rec); err != nil {
+		if err := fn(&rec); err != nil {
 			return err
 		}
 	}

@@ -110,8 +110,8 @@ type SegmentAmount struct {
 func GatherStats(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 	c := newCounter(o)
 	var hides lost
-	found, err := read(ctx, dir, func(r Record) error {
-		c.record(&r)
+	found, err := read(ctx, dir, func(r *Record) error {
+		c.record(r)
 		return nil
 	}, hides.look)
 	var d *Damage

@@ -27,6 +27,7 @@ type counter struct {
 	types      map[RequestType]*Amount
 	prefixes   groups[prefixCount]
 	namespaces groups[Amount]
+	folders    map[string]*folder
 	users      groups[Amount]
 	keys       heavy[string, keyCount]
 	leases     heavy[LeaseID, Amount]
@@ -37,16 +38,21 @@ type prefixCount struct {
 	resource string
 }
 
-// keyCount is a key's own count and the groups that it belongs to, so that its
-// name is taken apart once.
+// keyCount is a key's own count, and the groups that it belongs to.
 type keyCount struct {
 	Amount
+	in *folder
+}
+
+// folder is what all keys are counted under that are the same up to their last
+// slash, so that of many keys few have to be taken apart.
+type folder struct {
 	prefix    *prefixCount
 	namespace *Amount // nil: none
 }
 
 func newCounter(o StatsOptions) *counter {
-	return &counter{o: o, types: map[RequestType]*Amount{},
+	return &counter{o: o, types: map[RequestType]*Amount{}, folders: map[string]*folder{},
 		keys:   heavy[string, keyCount]{amount: func(k *keyCount) *Amount { return &k.Amount }},
 		leases: heavy[LeaseID, Amount]{amount: func(a *Amount) *Amount { return a }}}
 }
@@ -132,12 +138,13 @@ func (c *counter) op(o *Op, w *writing) {
 	n := int64(o.Bytes)
 	k := c.keys.of[string(o.Key)]
 	if k == nil {
-		k = c.key(o.Key)
+		k = &keyCount{in: c.folder(o.Key)}
+		c.keys.put(string(o.Key), k, len(o.Key))
 	}
 	k.add(n)
-	k.prefix.add(n)
-	if k.namespace != nil {
-		k.namespace.add(n)
+	k.in.prefix.add(n)
+	if k.in.namespace != nil {
+		k.in.namespace.add(n)
 	}
 	if o.Lease == 0 {
 		return
@@ -150,19 +157,27 @@ func (c *counter) op(o *Op, w *writing) {
 	l.add(n)
 }
 
-// key begins to count a key.
-func (c *counter) key(raw []byte) *keyCount {
-	key := string(raw)
-	prefix, object := c.split(key)
-	k := &keyCount{prefix: c.prefixes.get(prefix)}
-	if k.prefix.resource == "" && object.Resource != "" {
-		k.prefix.resource = object.GroupResource()
+// folder returns what a key is counted under.
+func (c *counter) folder(key []byte) *folder {
+	name := bytes.LastIndexByte(key, '/') + 1
+	if f := c.folders[string(key[:name])]; f != nil && name < len(key) {
+		return f
+	}
+	prefix, object := c.split(string(key))
+	f := &folder{prefix: c.prefixes.get(prefix)}
+	if f.prefix.resource == "" && object.Resource != "" {
+		f.prefix.resource = object.GroupResource()
 	}
 	if object.Namespace != "" {
-		k.namespace = c.namespaces.get(object.Namespace)
+		f.namespace = c.namespaces.get(object.Namespace)
 	}
-	c.keys.put(key, k, len(key))
-	return k
+	if name < len(key) { // a range over the folder may name something else
+		if len(c.folders) >= maxGroups {
+			clear(c.folders)
+		}
+		c.folders[string(key[:name])] = f
+	}
+	return f
 }
 
 // split returns the prefix that a key is counted under, and what it names, if that
@@ -241,6 +256,13 @@ type heavy[K cmp.Ordered, V any] struct {
 	amount func(*V) *Amount
 	text   int // bytes of the keys
 	missed Amount
+	all    []counted[K, V] // memory for drop
+}
+
+type counted[K, V any] struct {
+	k K
+	v *V
+	Amount
 }
 
 func (h *heavy[K, V]) put(k K, v *V, text int) {
@@ -255,23 +277,26 @@ func (h *heavy[K, V]) put(k K, v *V, text int) {
 }
 
 func (h *heavy[K, V]) drop() {
-	type counted struct {
-		k K
-		Amount
-	}
-	all := make([]counted, 0, len(h.of))
+	all := h.all[:0]
 	for k, v := range h.of {
-		all = append(all, counted{k, *h.amount(v)})
+		all = append(all, counted[K, V]{k, v, *h.amount(v)})
 	}
-	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	slices.SortFunc(all, func(a, b counted[K, V]) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	kept := len(all) / 4
 	var most Amount
-	for _, c := range all[:len(all)-len(all)/4] {
-		most = Amount{Count: max(most.Count, c.Count), Bytes: max(most.Bytes, c.Bytes)}
-		delete(h.of, c.k)
-		if s, ok := any(c.k).(string); ok {
-			h.text -= len(s)
-		}
+	for i := range all[kept:] {
+		most = Amount{Count: max(most.Count, all[kept+i].Count), Bytes: max(most.Bytes, all[kept+i].Bytes)}
 	}
 	h.missed.Count += most.Count
 	h.missed.Bytes += most.Bytes
+	clear(h.of) // all at once, which is faster than most of them one by one
+	h.text = 0
+	for _, c := range all[:kept] {
+		h.of[c.k] = c.v
+		if s, ok := any(c.k).(string); ok {
+			h.text += len(s)
+		}
+	}
+	clear(all) // what was dropped is to be freed
+	h.all = all
 }

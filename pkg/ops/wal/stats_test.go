@@ -144,3 +144,40 @@ func TestStatsOfDamage(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// What a key is counted under is the same whether or not another key of its folder
+// was seen before, and whatever that was.
+func TestStatsFolders(t *testing.T) {
+	names := []string{"", "a", "a.b", "specs", "x\xff"}
+	for _, dir := range []string{"", "/", "//", "/registry/", "/registry/pods/", "/registry/pods/ns/", "/registry/pods/ns/x/", "/registry/services/", "/registry/services/specs/",
+		"/registry/services/specs/ns/", "/registry/minions/", "/registry/minions/x/", "/registry/example.com/", "/registry/example.com/widgets/", "/registry/example.com/widgets/ns/", "other/", "\x00/"} {
+		shared := newCounter(DefaultStatsOptions())
+		for range 2 {
+			for _, name := range names {
+				alone := newCounter(DefaultStatsOptions())
+				for _, c := range []*counter{shared, alone} {
+					c.op(&Op{Op: PutType, Key: []byte(dir + name), Bytes: 7}, &writing{})
+				}
+				got, want := shared.keys.of[dir+name].in, alone.keys.of[dir+name].in
+				place := func(c *counter, f *folder) (prefix, namespace string) {
+					for n, p := range c.prefixes.of {
+						if p == f.prefix {
+							prefix = n
+						}
+					}
+					for n, a := range c.namespaces.of {
+						if a == f.namespace {
+							namespace = n
+						}
+					}
+					return prefix, namespace
+				}
+				gotPrefix, gotSpace := place(shared, got)
+				wantPrefix, wantSpace := place(alone, want)
+				if gotPrefix != wantPrefix || gotSpace != wantSpace {
+					t.Errorf("%q: %q and namespace %q, want %q and %q", dir+name, gotPrefix, gotSpace, wantPrefix, wantSpace)
+				}
+			}
+		}
+	}
+}
