@@ -4,6 +4,7 @@ package wal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -137,6 +140,66 @@ func TestDumpOnlyReads(t *testing.T) {
 		}
 		if read < 5 {
 			t.Errorf("wal %s: only %d calls about the data directory were seen", command, read)
+		}
+	}
+}
+
+// Who deleted a key: by name, by a range with it, by either branch of a transaction,
+// or by the end of a lease that nobody revoked by hand.
+func TestWhoDeletedAKey(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	client := c.Client(t)
+	ctx := servertest.Context(t, time.Minute)
+	s := &sender{t: t, c: c}
+	l, err := client.Grant(ctx, 1)
+	s.must(err)
+	_, err = client.Put(ctx, "/a/1", "v", clientv3.WithLease(l.ID))
+	s.must(err)
+	for i := 2; i < 5; i++ {
+		_, err = client.Put(ctx, fmt.Sprintf("/a/%d", i), "v")
+		s.must(err)
+	}
+	for found := int64(1); found > 0; { // until the lease has expired
+		r, err := client.Get(ctx, "/a/1")
+		s.must(err)
+		found = r.Count
+	}
+	_, err = client.Delete(ctx, "/a/2", clientv3.WithRange("/a/3"))
+	s.must(err)
+	_, err = client.Txn(ctx).If(clientv3.Compare(clientv3.Version("/a/3"), "=", 9)).Then(clientv3.OpDelete("/a/3")).Else(clientv3.OpDelete("/a/4")).Commit()
+	s.must(err)
+	_, err = client.Compact(ctx, 5)
+	s.must(err)
+	for key, want := range map[string]string{
+		"/a/1": "put lease_revoke:/a/1", "/a/2": "put delete_range", "/a/3": "put txn?branch", "/a/4": "put txn?branch", "/a/5": "",
+	} {
+		lines, _, err := dump(t, c.DataDir(0), func(o *DumpOptions) { o.Keys = []string{key} })
+		s.must(err)
+		var got []string
+		for _, raw := range lines {
+			var l struct {
+				Type    string
+				Effect  struct{ Cause string }
+				Request struct {
+					Held []struct {
+						Key  string
+						Sure bool
+					}
+				}
+			}
+			s.must(json.Unmarshal([]byte(raw), &l))
+			if l.Effect.Cause != "" {
+				l.Type += "?" + l.Effect.Cause
+			}
+			for _, h := range l.Request.Held {
+				if h.Sure {
+					l.Type += ":" + h.Key
+				}
+			}
+			got = append(got, l.Type)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", key, got, want)
 		}
 	}
 }

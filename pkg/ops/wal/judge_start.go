@@ -3,6 +3,7 @@ package wal
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Outcome is what etcd does when it starts on a log.
@@ -143,7 +144,38 @@ func (x *exam) needsSnapDB(snap Snapshot) (Verdict, bool) {
 			Why: fmt.Sprintf("the database that a leader sent has consistent index %d, and the snapshot record is of index %d", db.ConsistentIndex, snap.Index)}, true
 	}
 	return Verdict{Outcome: Refuses, cause: DBBehindSnap, Message: "failed to find database snapshot file (snap: snapshot file doesn't exist)",
-		Why: fmt.Sprintf("the newest snapshot record is of index %d, to which no database has come, and there is no %s", snap.Index, snapDBName(snap.Index))}, true
+		Why: fmt.Sprintf("the newest snapshot record is of index %d, %s, and there is no %s; %s", snap.Index, x.databaseWords(), snapDBName(snap.Index), x.reachWords())}, true
+}
+
+// databaseWords says what is there in place of a database that is new enough.
+func (x *exam) databaseWords() string {
+	switch db := x.Database; {
+	case db == nil:
+		return "there is no database"
+	case db.empty():
+		return "the database is empty, as a start makes one where it is missing"
+	default:
+		return fmt.Sprintf("the database has come to %d", db.ConsistentIndex)
+	}
+}
+
+// reachWords says whether the log goes on where the database ends. A restore begins
+// a log with the entries of term 1 that name the members, and a snapshot record that
+// stands for what it restored (saveWALAndSnap in etcdutl/snapshot/v3_snapshot.go).
+func (x *exam) reachWords() string {
+	from := uint64(1)
+	if x.Database != nil {
+		from = x.Database.ConsistentIndex + 1
+	}
+	switch {
+	case len(x.runs) == 0:
+		return "the log has no entry"
+	case from == 1 && slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Index > 0 && m.Term == 1 }):
+		return "the log was begun by a restore: what was restored is in the snapshot file alone, and the log has what came after"
+	case x.runs[0].from.Index > from:
+		return fmt.Sprintf("the log begins with entry %d, so that entries from %d on are in neither", x.runs[0].from.Index, from)
+	}
+	return fmt.Sprintf("the log has all entries from %d on, so that none is lost as long as both are kept", from)
 }
 
 // selectSegments is selectWALFiles: which segment to begin with.

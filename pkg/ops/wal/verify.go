@@ -131,6 +131,9 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 		return nil, err
 	}
 	x.conclude(files)
+	if !x.bare {
+		x.remarkSnaps(filepath.Dir(path))
+	}
 	return &x.Verification, nil
 }
 

@@ -71,6 +71,11 @@ func (d *Database) backend() Backend {
 	return b
 }
 
+// empty reports a database as a start makes one where it is missing.
+func (d *Database) empty() bool {
+	return d.Unread == "" && d.ConsistentIndex == 0 && len(d.Members) == 0
+}
+
 // voters counts the members that vote, 0 if that is not known.
 func (d *Database) voters() int {
 	n := 0

@@ -26,6 +26,8 @@ const (
 	CauseName        = "name_differs"
 	CauseInFlight    = "in_flight"
 	CauseSent        = "database_from_peer"
+	CauseSnapFile    = "snap_file"
+	CauseCompare     = "compare"
 )
 
 // conclude makes verdict and findings of what was collected.
@@ -65,7 +67,11 @@ func (x *exam) judge() {
 	case NotKnown:
 		x.add(Critical, CauseUnread, "`kvd snapshot verify` says what is wrong with it", "%s", v.Why)
 	case Silent, Refuses:
-		x.add(Critical, cause, x.remedy(), "%s", v.Why)
+		hint := x.remedy()
+		if cause == DBBehindSnap {
+			hint = "put the database of that time back if there is a copy; else " + hint
+		}
+		x.add(Critical, cause, hint, "%s", v.Why)
 	}
 	for i := range x.Damages {
 		if b := &x.Damages[i]; v.Outcome != Refuses && b != v.damage {
@@ -95,8 +101,8 @@ func (x *exam) judge() {
 // remedy says how to get a member back whose log is of no use, as commands.
 func (x *exam) remedy() string {
 	db, name := x.Database, "NAME"
-	if db == nil {
-		return hintOneOfMany + "; " + hintFromDB
+	if db == nil || db.empty() {
+		return "one of several members: `kvd member replace NAME`, asking one that is well; the only one: `kvd snapshot restore FILE --data-dir NEW` of the newest snapshot there is"
 	}
 	for _, m := range db.Members {
 		if m.ID == x.Member && m.Name != "" {
@@ -146,8 +152,8 @@ func (x *exam) remark(files []OtherFile) {
 	switch db := x.Database; {
 	case db == nil && x.bare:
 		x.add(Remark, CauseNoDB, "--db names it", "no database is beside the log: what is said is of the log alone")
-	case db == nil && x.Verdict.Outcome != Refuses:
-		x.add(Critical, CauseNoDB, "put it back if there is a copy that is not older than the newest snapshot record", "there is no database: etcd makes an empty one, and applies again what the log has")
+	case db == nil && x.Verdict.Outcome != Refuses: // else it would be missed, see needsSnapDB
+		x.add(Warning, CauseNoDB, "nothing to do but wait for it", "there is no database: etcd makes an empty one, and applies the log again, which goes back to entry 1, so that nothing is lost")
 	case db == nil || db.Unread != "":
 	default:
 		if x.sent {
@@ -158,6 +164,10 @@ func (x *exam) remark(files []OtherFile) {
 		}
 		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
 			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
+		}
+		if db.voters() > 1 && x.Verdict.Outcome != Refuses && x.Live == "" {
+			x.add(Remark, CauseCompare, "`kvd status`, asking a member that is well, shows how far the others are", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
+				"only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced", n.Last.Index, n.Last.Index)
 		}
 	}
 }

@@ -34,11 +34,11 @@ type victim struct {
 	segments []wal.Segment
 }
 
-// newVictim lets a real member write, kills it, and writes its log anew with
+// newVictim lets a real member write, stops it, and writes its log anew with
 // etcd's own code into segments of 64 KiB, of which there are then several.
-func newVictim(t *testing.T) *victim {
+func newVictim(t *testing.T, snapshotCount int) *victim {
 	t.Helper()
-	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync", "--snapshot-count=100"}}})
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync", fmt.Sprintf("--snapshot-count=%d", snapshotCount)}}})
 	v := &victim{dir: filepath.Join(t.TempDir(), "data"), oldDB: filepath.Join(t.TempDir(), "db"), lateDB: filepath.Join(t.TempDir(), "db")}
 	for _, writes := range []struct {
 		n    int
@@ -170,6 +170,16 @@ type trial struct {
 }
 
 func (t *trial) walFile(name string) string { return filepath.Join(t.data, "member", "wal", name) }
+
+// snapFiles are the .snap files, of which there have to be some.
+func (t *trial) snapFiles() []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(t.data, "member", "snap", "*.snap"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no .snap file", err)
+	}
+	return files
+}
 
 func (v *victim) copy(t *testing.T) *trial {
 	t.Helper()

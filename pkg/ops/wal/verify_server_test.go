@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ type scene struct {
 	hurt    func(t *trial)
 	outcome wal.Outcome
 	cause   string // among the findings that are no remarks; "" for none
+	says    string // in one of the findings
 	slow    bool
 }
 
@@ -117,15 +119,40 @@ func scenes() []scene {
 			t.change(r.File, r.Offset+9, func(b []byte) { b[0] = 9 })
 		}},
 		{name: "another member's metadata", outcome: wal.Refuses, cause: "other_metadata", slow: true, hurt: func(t *trial) { t.otherMetadata() }},
-		{name: "an older database", hurt: func(t *trial) { db(t, t.v.oldDB) }, outcome: wal.Refuses, cause: "db_behind_snap"},
+		{name: "an older database", hurt: func(t *trial) { db(t, t.v.oldDB) }, outcome: wal.Refuses, cause: "db_behind_snap", says: "the log has all entries from"},
 		{name: "an older database, and one that a leader sent", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
 			now, err := wal.Verify(t.Context(), t.data, wal.VerifyOptions{})
 			t.must(err)
 			copyFile(t.T, t.v.lateDB, filepath.Join(t.data, "member", "snap", fmt.Sprintf("%016x.snap.db", now.Numbers.Newest.Index)))
 			db(t, t.v.oldDB)
 		}},
-		{name: "no database", outcome: wal.Refuses, cause: "db_behind_snap", slow: true, hurt: func(t *trial) {
+		{name: "an older database, and an older log gone", outcome: wal.Refuses, cause: "db_behind_snap", says: "are in neither", slow: true, hurt: func(t *trial) {
+			for _, s := range t.v.segments[:2] {
+				t.must(os.Remove(t.walFile(s.Name)))
+			}
+			db(t, t.v.oldDB)
+		}},
+		{name: "no database", outcome: wal.Refuses, cause: "db_behind_snap", says: "there is no database", slow: true, hurt: func(t *trial) {
 			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
+		}},
+		{name: "the newest .snap file damaged", outcome: wal.Starts, says: "its CRC is stored as", hurt: func(t *trial) {
+			files := t.snapFiles()
+			raw, err := os.ReadFile(files[len(files)-1])
+			t.must(err)
+			raw[len(raw)/2] ^= 1
+			t.must(os.WriteFile(files[len(files)-1], raw, 0o600))
+		}},
+		{name: "the newest .snap file garbage", outcome: wal.Starts, says: "it is no snapshot", slow: true, hurt: func(t *trial) {
+			files := t.snapFiles()
+			t.must(os.WriteFile(files[len(files)-1], []byte("\xff garbage"), 0o600))
+		}},
+		{name: "another log's .snap file", outcome: wal.Starts, says: "the log has no snapshot record of index 1048576 and term 9", slow: true, hurt: func(t *trial) {
+			copyFile(t.T, t.snapFiles()[0], filepath.Join(t.data, "member", "snap", "0000000000000009-0000000000100000.snap"))
+		}},
+		{name: "no .snap file", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			for _, f := range t.snapFiles() {
+				t.must(os.Remove(f))
+			}
 		}},
 		{name: "no log", outcome: wal.Silent, cause: "no_wal", slow: true, hurt: func(t *trial) {
 			t.must(os.RemoveAll(filepath.Join(t.data, "member", "wal")))
@@ -148,7 +175,7 @@ func TestVerdicts(t *testing.T) {
 
 func holdScenes(t *testing.T, command local.Command, which func(scene) bool) {
 	t.Helper()
-	v := newVictim(t)
+	v := newVictim(t, 100)
 	for _, s := range scenes() {
 		if !which(s) {
 			continue
@@ -169,6 +196,9 @@ func holdScenes(t *testing.T, command local.Command, which func(scene) bool) {
 				if f.Severity != wal.Remark {
 					causes = append(causes, f.Cause)
 				}
+			}
+			if !slices.ContainsFunc(got.Findings, func(f wal.Finding) bool { return strings.Contains(f.Says, s.says) }) && s.says != "" {
+				t.Errorf("nothing says %q: %+v", s.says, got.Findings)
 			}
 			if strings.Join(causes, " ") != s.cause {
 				t.Errorf("findings %v, want %q: %+v", causes, s.cause, got.Findings)

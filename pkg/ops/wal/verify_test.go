@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
@@ -43,6 +45,9 @@ func startEtcd(tb testing.TB, dir string) (out started) {
 	out.outcome = Starts
 	for {
 		w, err := etcdwal.Open(zap.NewNop(), dir, snap)
+		if errors.Is(err, fileutil.ErrLocked) { // by a process that another test is just starting, for a moment
+			continue
+		}
 		if err != nil {
 			return started{Refuses, 0, err.Error()}
 		}
@@ -95,8 +100,16 @@ func judged(tb testing.TB, dir string) (v *Verification, said string) {
 	if got.Outcome != want.outcome || want.outcome != Refuses && got.cause != CauseCommit && v.Numbers.Last.Index != want.last {
 		return v, fmt.Sprintf("verdict %s (%s), last %d; etcd: %+v", v.Verdict.Outcome, v.Verdict.Why, v.Numbers.Last.Index, want)
 	}
-	if v.Verdict.Outcome != Starts && v.Worst() == nil {
+	switch {
+	case v.Verdict.Outcome != Starts && v.Worst() == nil:
 		return v, "nothing to say about it"
+	case got.Outcome == Refuses && !strings.Contains(want.why, got.Message):
+		return v, fmt.Sprintf("it is to say %q, and says %q", got.Message, want.why)
+	case got.Outcome == Repairs:
+		info, err := os.Stat(filepath.Join(dir, got.At.File))
+		if err != nil || info.Size() != got.At.Offset {
+			return v, fmt.Sprintf("to be cut at %s: %v, %v", got.At, info, err)
+		}
 	}
 	return v, ""
 }
