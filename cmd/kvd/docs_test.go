@@ -34,6 +34,9 @@ import (
 //   - `console backup`: as kubernetes, with the page's script in the PATH
 //   - `console lost`: all killed, the data of two gone, two snapshots in the folder, and
 //     an ssh and an scp to the members' hosts
+//   - `console wal`: as kubernetes, with deletions and a busy writer, and an ssh that reads
+//   - `console powerloss`: all killed, the log of one torn, that of another damaged, and
+//     an ssh to the members' hosts
 //
 // The commands of a session run in one folder.
 //
@@ -132,6 +135,8 @@ func docSetups() map[string]docSetup {
 		"console noquorum":   noQuorumForDocs,
 		"console backup":     backupForDocs,
 		"console lost":       lostForDocs,
+		"console wal":        walForDocs,
+		"console powerloss":  powerLossForDocs,
 	}
 }
 

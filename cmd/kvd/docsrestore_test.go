@@ -32,8 +32,7 @@ func backupForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster, _ s
 }
 
 // lostForDocs saves two snapshots into the session's folder, kills all members, and
-// removes the data of two. Each member becomes a host as kubeadm sets it up, which
-// ssh and scp reach.
+// removes the data of two.
 func lostForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster, dir string) []string {
 	t.Helper()
 	kubernetesForDocs(ctx, t, c.Client(t))
@@ -47,30 +46,37 @@ func lostForDocs(ctx context.Context, t *testing.T, c *servertest.Cluster, dir s
 			t.Fatal(err)
 		}
 	}
-	initial := ""
-	for i := range c.Len() {
-		c.Kill(i)
-		initial += fmt.Sprintf(",%s=%s", c.Name(i), c.PeerURL(i))
-	}
-	var env []string
-	for i := range c.Len() {
-		if i > 0 { // new disks, empty
-			if err := os.RemoveAll(c.DataDir(i)); err != nil {
-				t.Fatal(err)
-			}
-			mkdir(t, c.DataDir(i))
+	env := hostsForDocs(t, c)
+	for i := 1; i < c.Len(); i++ { // new disks, empty
+		if err := os.RemoveAll(c.DataDir(i)); err != nil {
+			t.Fatal(err)
 		}
-		makeHost(t, c, i, strings.TrimPrefix(initial, ","))
-		env = append(env, fmt.Sprintf("M%d=%s", i+1, c.PeerURL(i)))
+		mkdir(t, c.DataDir(i))
 	}
-	bin := t.TempDir()
-	writeProgram(t, filepath.Join(bin, "ssh"), strings.ReplaceAll(sshForDocs, "ROOT", c.Root()))
-	writeProgram(t, filepath.Join(bin, "scp"), strings.ReplaceAll(scpForDocs, "ROOT", c.Root()))
 	t.Cleanup(func() { // before the hosts end
 		if !t.Failed() {
 			checkWalked(t, c)
 		}
 	})
+	return env
+}
+
+// hostsForDocs kills all members, and makes each a host as kubeadm sets it up, which
+// ssh and scp reach.
+func hostsForDocs(t *testing.T, c *servertest.Cluster) []string {
+	t.Helper()
+	var initial, env []string
+	for i := range c.Len() {
+		c.Kill(i)
+		initial = append(initial, c.Name(i)+"="+c.PeerURL(i))
+		env = append(env, fmt.Sprintf("M%d=%s", i+1, c.PeerURL(i)))
+	}
+	for i := range c.Len() {
+		makeHost(t, c, i, strings.Join(initial, ","))
+	}
+	bin := t.TempDir()
+	writeProgram(t, filepath.Join(bin, "ssh"), strings.ReplaceAll(sshForDocs, "ROOT", c.Root()))
+	writeProgram(t, filepath.Join(bin, "scp"), strings.ReplaceAll(scpForDocs, "ROOT", c.Root()))
 	return append(env, inPath(bin))
 }
 
