@@ -219,10 +219,18 @@ func (x *exam) readAll(snap Snapshot, first int) (Verdict, bool) {
 	case b.Repaired():
 		v = Verdict{Outcome: Repairs, At: &b.Position, Lost: b.Lost, damage: b, replay: end,
 			Why: fmt.Sprintf("the last record is not whole: the segment is cut off at offset %d, and kept as %s.broken", b.Offset, b.File)}
-	default:
+	case x.irreparable():
+		return refuses(b, "failed to repair WAL"), true
+	default: // it finds nothing to repair, and does not try twice
 		return refuses(b, "failed to read WAL, cannot be repaired"), true
 	}
 	return v, false
+}
+
+// irreparable reports damage in the last segment that a repair does not take for a
+// record that is not whole; it looks at that segment alone.
+func (x *exam) irreparable() bool {
+	return slices.ContainsFunc(x.Damages, func(b Break) bool { return b.Last && (b.Class == BadCRC || b.Class == Broken) })
 }
 
 // replay follows the entries as ReadAll keeps them, from a segment on. It stops

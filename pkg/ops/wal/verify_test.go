@@ -62,8 +62,10 @@ func startEtcd(tb testing.TB, dir string) (out started) {
 				out.outcome = Drops
 			}
 			return out
-		case out.outcome == Repairs, !errors.Is(err, io.ErrUnexpectedEOF), !etcdwal.Repair(zap.NewNop(), dir):
-			return started{Refuses, 0, err.Error()}
+		case out.outcome == Repairs, !errors.Is(err, io.ErrUnexpectedEOF):
+			return started{Refuses, 0, "failed to read WAL, cannot be repaired: " + err.Error()}
+		case !etcdwal.Repair(zap.NewNop(), dir):
+			return started{Refuses, 0, "failed to repair WAL: " + err.Error()}
 		}
 		out.outcome = Repairs
 	}
@@ -293,5 +295,36 @@ func TestVerdictBehindManyBreaks(t *testing.T) {
 	v, said := judged(t, w.dir)
 	if said != "" || v.Verdict.damage == nil || v.Verdict.damage.Position != last.Position {
 		t.Errorf("%+v; %s", v.Verdict, said)
+	}
+}
+
+// With an older segment torn, it depends on the last one how far a start comes.
+func TestVerdictsOfTwoBreaks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		at   int64 // of the record in the last segment
+		xor  byte
+		want string
+	}{
+		"a length": {4, 1, "cannot be repaired"},
+		"a CRC":    {200, 1, "failed to repair WAL"},
+		"a record": {8, 0xff, "failed to repair WAL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := write(t, filepath.Join(t.TempDir(), "wal"), 260, 900, 6)
+			var all []Record
+			if err := Records(t.Context(), w.dir, func(r Record) error { r.Data, r.Entry.Data = nil, nil; all = append(all, r); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			last := all[len(all)-1].File
+			large := func(r Record) bool { return r.Type == EntryType && r.Size > 300 }
+			older := all[slices.IndexFunc(all, large)]
+			newer := all[slices.IndexFunc(all, func(r Record) bool { return large(r) && r.File == last })]
+			poke(t, w.dir, older.File, older.Offset+4, 1)
+			poke(t, w.dir, newer.File, newer.Offset+tc.at, tc.xor)
+			if v, said := judged(t, w.dir); said != "" || !strings.Contains(v.Verdict.Message, tc.want) {
+				t.Errorf("%+v: %s", v.Verdict, said)
+			}
+		})
 	}
 }
