@@ -46,7 +46,7 @@ alerts: ## unit-test the alert rules with promtool (its first build takes minute
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
-bench: build ## measure (10 minutes, 6 GiB of disk), and write the figures to docs/measured.json
+bench: build ## measure (20 minutes, 6 GiB of disk), and write the figures to docs/measured.json
 	$(GO) -C scripts/bench run .
 	$(GO) test -run '^$$' -bench . ./...
 

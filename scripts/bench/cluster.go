@@ -25,7 +25,7 @@ type server struct {
 }
 
 // startServer starts it without fsync: what is measured afterwards only reads.
-func startServer(ctx context.Context, kvd, dir string) (*server, error) {
+func startServer(ctx context.Context, kvd, dir string, args ...string) (*server, error) {
 	urls, err := freeURLs(2)
 	if err != nil {
 		return nil, err
@@ -36,9 +36,9 @@ func startServer(ctx context.Context, kvd, dir string) (*server, error) {
 	}
 	defer log.Close()
 	s := &server{endpoint: urls[0]}
-	s.cmd = exec.Command(kvd, "serve", "--name", "m1", "--data-dir", filepath.Join(dir, "m1"), "--unsafe-no-fsync",
+	s.cmd = exec.Command(kvd, append([]string{"serve", "--name", "m1", "--data-dir", filepath.Join(dir, "m1"), "--unsafe-no-fsync",
 		"--listen-client-urls", urls[0], "--advertise-client-urls", urls[0], "--listen-peer-urls", urls[1],
-		"--initial-advertise-peer-urls", urls[1], "--initial-cluster", "m1="+urls[1], "--quota-backend-bytes", "8589934592", "--max-txn-ops", "1000")
+		"--initial-advertise-peer-urls", urls[1], "--initial-cluster", "m1=" + urls[1], "--quota-backend-bytes", "8589934592", "--max-txn-ops", "1000"}, args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {

@@ -49,9 +49,11 @@ const starts = 20
 type bench struct {
 	kvd       string // the binary
 	etcd      string // a stock server to compare with, empty for none
-	reference string // folder with stock etcdctl and etcdutl
+	reference string // folder with stock etcdctl, etcdutl and etcd-dump-logs
 	size      int64  // bytes of the database that snapshots are of
-	runs      int    // how often each command on it is run
+	walSize   int64  // bytes of the log of large values
+	entries   int64  // of the log of small ones
+	runs      int    // how often each command on them is run
 }
 
 // groups are the measurements in their order.
@@ -63,18 +65,21 @@ var groups = []struct {
 	{"start", startTimes},
 	{"drill", drill},
 	{"snapshot", snapshots},
+	{"wal", wals},
 }
 
 func main() {
 	root := flag.String("root", "../..", "the repository")
 	only := flag.String("only", "", "run one group, and print its figures without writing them")
 	size := flag.Int64("size", 1024, "MiB of the database that snapshots are of")
+	walSize := flag.Int64("wal", 300, "MiB of the log of large values")
 	b := bench{}
 	flag.StringVar(&b.etcd, "etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
-	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl and etcdutl; without it they are built from scripts/reference")
-	flag.IntVar(&b.runs, "runs", 7, "how often each command on a snapshot is run")
+	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl, etcdutl and etcd-dump-logs; without it they are built from scripts/reference and scripts/dumplogs")
+	flag.IntVar(&b.runs, "runs", 7, "how often each command on a snapshot or a log is run")
+	flag.Int64Var(&b.entries, "entries", 1_000_000, "entries of the log of small values")
 	flag.Parse()
-	b.size = *size << 20
+	b.size, b.walSize = *size<<20, *walSize<<20
 	if err := run(b, *root, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -99,9 +104,11 @@ func run(b bench, root, only string) error {
 			return err
 		}
 		defer os.RemoveAll(b.reference)
-		build := exec.Command("go", "-C", filepath.Join(root, "scripts", "reference"), "build", "-trimpath", "-o", b.reference+"/", "tool")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("building etcdctl and etcdutl: %w\n%s", err, out)
+		for _, module := range []string{"reference", "dumplogs"} {
+			build := exec.Command("go", "-C", filepath.Join(root, "scripts", module), "build", "-trimpath", "-o", b.reference+"/", "tool")
+			if out, err := build.CombinedOutput(); err != nil {
+				return fmt.Errorf("building scripts/%s: %w\n%s", module, err, out)
+			}
 		}
 	}
 	named := map[string]bool{}

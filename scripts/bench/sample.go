@@ -20,12 +20,12 @@ type sample struct {
 // sampling is how often a process is looked at. A peak shorter than that is missed.
 const sampling = 4 * time.Millisecond
 
-// sampled runs a command and watches its memory. Pages of files that it maps are
-// not counted: the kernel takes them back when it wants them.
+// sampled runs a command, throws away what it prints, and watches its memory. Pages
+// of files that it maps are not counted: the kernel takes them back when it wants them.
 func sampled(command ...string) (sample, error) {
 	cmd := exec.Command(command[0], command[1:]...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return sample{}, err
@@ -50,7 +50,7 @@ func sampled(command ...string) (sample, error) {
 	close(done)
 	s.rssAnon = <-peak
 	if err != nil {
-		return s, fmt.Errorf("%v: %w\n%s", command, err, out.Bytes())
+		return s, fmt.Errorf("%v: %w\n%s", command, err, complaint.Bytes())
 	}
 	s.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	return s, nil

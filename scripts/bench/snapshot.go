@@ -92,12 +92,15 @@ func (b bench) reading(file string) ([]figure, error) {
 		figure{"snapshot_status_memory_ratio", ours / stockPeak, "ratio", "kvd snapshot status / " + theirs.command, note}), nil
 }
 
-// note says how a figure came about, with how busy the machine was: a load far above
-// the number of its cores makes a ratio of times worth little.
-func (b bench) note(more string) string {
+// note is noteOf for the database that snapshots are of.
+func (b bench) note(more string) string { return b.noteOf(fmt.Sprintf("%d MiB; %s", b.size>>20, more)) }
+
+// noteOf says how a figure came about, with how busy the machine was: a load far
+// above the number of its cores makes a ratio of times worth little.
+func (b bench) noteOf(what string) string {
 	load := "unknown"
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		load, _, _ = strings.Cut(string(raw), " ")
 	}
-	return fmt.Sprintf("median of %d runs in turn, %d MiB; %s; load of the machine %s", b.runs, b.size>>20, more, load)
+	return fmt.Sprintf("median of %d runs in turn, %s; load of the machine %s", b.runs, what, load)
 }
