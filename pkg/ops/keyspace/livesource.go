@@ -160,6 +160,9 @@ func (s *LiveSource) scan(ctx context.Context, r *reader, q Query, from, end str
 				return false, given{err}
 			}
 		}
+		if len(kvs) == 0 { // the last answer of a stream may be empty
+			return true, nil
+		}
 		done += int64(len(kvs))
 		last = string(kvs[len(kvs)-1].Key)
 		s.o.Sink.Event(progress.Event{Op: s.o.Op, Subject: s.Name(), Phase: "reading keys", Done: done, Unit: "keys"})
@@ -188,7 +191,8 @@ func (s *LiveSource) outOfBounds(ctx context.Context, rev, head int64, err error
 	return err
 }
 
-// Load reads the value at the revision that the item was read at.
+// Load reads the value at the revision that the item was read at, and the lease,
+// which etcd from 3.7 on does not tell of keys without their values.
 func (s *LiveSource) Load(ctx context.Context, it *Item) error {
 	resp, err := s.m.Get(ctx, string(it.Key), clientv3.WithRev(it.ref.at))
 	switch {

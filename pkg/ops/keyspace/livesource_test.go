@@ -110,9 +110,30 @@ func TestLiveAndItsFileAreTheSame(t *testing.T) {
 			t.Fatalf("%s: bounds %+v, %v; the file has %+v", name, got, err, b)
 		}
 		for _, rev := range []int64{b.Oldest, (b.Oldest + b.Head) / 2, b.Head, 0} {
-			for _, q := range []keyspace.Query{{Rev: rev}, {Rev: rev, From: "/registry/pods/ns-1/", End: "/registry/pods/ns-10"}, {Rev: rev, KeysOnly: true}} {
+			for _, q := range []keyspace.Query{{Rev: rev}, {Rev: rev, From: "/registry/pods/ns-1/", End: "/registry/pods/ns-10"}, {Rev: rev, From: "/none"}, {Rev: rev, KeysOnly: true}} {
 				sameStates(t, fmt.Sprint(name, q), readKeys(t, s, q), readKeys(t, file, q))
 			}
+		}
+		var loaded []string
+		err := s.Keys(t.Context(), keyspace.Query{KeysOnly: true}, func(it *keyspace.Item) error {
+			if err := s.Load(t.Context(), it); err != nil {
+				return err
+			}
+			loaded = append(loaded, fmt.Sprintf("%s %d %q", it.Key, it.Lease, it.Value))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = file.Keys(t.Context(), keyspace.Query{}, func(it *keyspace.Item) error {
+			if want := fmt.Sprintf("%s %d %q", it.Key, it.Lease, it.Value); len(loaded) == 0 || loaded[0] != want {
+				t.Fatalf("%s: loaded are %.200q, the next should be %.200s", name, loaded, want)
+			}
+			loaded = loaded[1:]
+			return nil
+		})
+		if err != nil || len(loaded) > 0 {
+			t.Errorf("%s: %v, %d more than in the file", name, err, len(loaded))
 		}
 		for _, q := range []keyspace.Query{{}, {Rev: b.Head - 30}, {From: "/registry/pods/ns-1/p3", End: "/registry/pods/ns-1/p3\x00"}, {From: "/none"}} {
 			got, want := readChanges(t, s, q), readChanges(t, file, q)
