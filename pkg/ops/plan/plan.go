@@ -201,16 +201,26 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 	case errors.As(err, &sk):
 		res.State, res.Reason, err = Skipped, sk.reason, nil
 	case endedWaiting(ctx, err):
-		res.State, res.Reason = Interrupted, "ended while it waited, which changes nothing"
+		if res.State = Interrupted; res.Reason == "" { // else the step has said how far it came
+			res.Reason = "ended while it waited, which changes nothing"
+		}
 		err = interrupted()
 	case ctx.Err() != nil:
-		res.State, res.Reason = Interrupted, fault.Why(err)
+		res.State, res.Reason = Interrupted, reasons(fault.Why(err), res.Reason)
 		err = interrupted()
 	default:
-		res.State, res.Reason = Failed, fault.Why(err)
+		res.State, res.Reason = Failed, reasons(fault.Why(err), res.Reason)
 	}
 	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: string(res.State), Note: res.Reason})
 	return err
+}
+
+// reasons puts what a step has said of itself behind why it ended.
+func reasons(why, said string) string {
+	if said == "" {
+		return why
+	}
+	return why + "; " + said
 }
 
 // guarded says that the step has started once its guard has let it: a guard may
