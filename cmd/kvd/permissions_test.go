@@ -29,7 +29,8 @@ const (
 // roleNames are what docs/permissions.md calls them.
 func roleNames() map[string]string {
 	return map[string]string{
-		anyone: "any user", registry: "read on the keys concerned", reader: "read on all keys", root: "`root`",
+		anyone: "any user", registry: "read on the keys concerned", reader: "read on all keys",
+		writer: "read on all keys, write on those concerned", root: "`root`",
 	}
 }
 
@@ -69,6 +70,9 @@ func neededRoles() []need {
 		{command: "explain write", args: "/registry/a --size 100", works: anyone, denied: nobody, finds: "write_refused_at_permission"},
 		{command: "snapshot save", args: "DEST", works: root, denied: writer},
 		{command: "member list", works: anyone, denied: nobody},
+		{command: "keys delete", args: "--prefix app/ --snapshot DEST --yes", works: root, denied: writer, dry: reader, before: (*permissions).putDoomed},
+		{command: "keys delete", shown: "keys delete --no-snapshot", args: "--prefix app/ --no-snapshot --yes", works: writer, denied: reader, dry: reader,
+			before: (*permissions).putDoomed},
 		{command: "compact", args: "--keep-revisions 3 --yes", works: root, denied: writer, dry: reader},
 		{command: "defrag", args: "--min-gain 0 --settle 0s --yes", works: root, denied: writer, dry: anyone},
 		{command: "alarm disarm", args: "--yes", works: root, denied: writer, dry: anyone, before: (*permissions).raiseNospace},
@@ -219,6 +223,12 @@ func (p *permissions) line(t *testing.T, n need) []string {
 		}
 	}
 	return words
+}
+
+func (p *permissions) putDoomed(t *testing.T) {
+	if _, err := p.Client(t).Put(servertest.Context(t, 60*time.Second), "app/doomed", "v"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p *permissions) raiseNospace(t *testing.T) {

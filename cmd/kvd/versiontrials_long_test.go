@@ -64,6 +64,7 @@ func versionTrials() []trial {
 		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
 		{command: "explain write", args: []string{"/registry/explained", "--size=1KiB"}, look: true, after: nothingStops},
 		{command: "snapshot save", more: destination, after: snapshotVerifies},
+		{command: "keys delete", args: []string{"--prefix=/registry/events/", "--yes"}, more: deletedFirst, after: eventsGone},
 		{command: "compact", args: []string{"--keep-revisions=5", "--yes"}, after: compacted},
 		{command: "defrag", args: []string{"--min-gain=1MiB", "--settle=0s", "--yes"}, after: defragmented},
 		{command: "member list", look: true},
@@ -124,6 +125,19 @@ func nothingStops(t *testing.T, _ *world, o outcome) {
 func destination(w *world) []string {
 	w.saved = filepath.Join(w.Dir(0), "saved.db")
 	return []string{w.saved}
+}
+
+// deletedFirst names the snapshot that is saved before keys are deleted.
+func deletedFirst(w *world) []string { return []string{"--snapshot", filepath.Join(w.Dir(0), "before.db")} }
+
+// eventsGone: the keys that were selected are gone, and no other.
+func eventsGone(t *testing.T, w *world, _ outcome) {
+	for prefix, want := range map[string]int64{"/registry/events/": 0, "/registry/configmaps/": 40} {
+		r, err := w.Client(t).Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil || r.Count != want {
+			t.Errorf("%d keys with %s, %v; want %d", r.Count, prefix, err, want)
+		}
+	}
 }
 
 // snapshotVerifies: the file is whole, has all keys, and is what the manifest says.

@@ -157,7 +157,7 @@ func whatHelps(s *cluster.Status) string {
 		return "the quota counts the file with its free pages: defrag this member first"
 	}
 	return "defrag alone would free next to nothing: compact first if it is history (`kvd quota` tells), then defrag; " +
-		"else delete keys or raise the quota"
+		"else delete keys (kvd keys delete) or raise the quota"
 }
 
 // canCommit refuses what needs a proposal where none can be committed.

@@ -190,6 +190,6 @@ func liveFinding(r QuotaReport) Finding {
 		out.Message += fmt.Sprintf("; the most of it is %q: %d keys, %s, %.0f %% of the live bytes",
 			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
 	}
-	out.Hint = "compaction and defrag won't help: delete there (deletes work while NOSPACE is raised), or raise --quota-backend-bytes (etcd suggests 8 GiB at most)"
+	out.Hint = "compaction and defrag won't help: " + deleteHint(r.Content.Groups) + ", or raise --quota-backend-bytes (etcd suggests 8 GiB at most)"
 	return out
 }

@@ -227,13 +227,14 @@ func (r *recovery) tooFull(ctx context.Context, view cluster.View, full []cluste
 	for _, m := range full {
 		said = append(said, sizeNote(m))
 	}
-	hint := "delete keys (a delete works under NOSPACE) or raise --quota-backend-bytes (8 GiB is the suggested maximum), then run this again"
+	biggest := r.biggest(ctx, view)
+	hint := deleteHint(biggest) + ", or raise --quota-backend-bytes (8 GiB is the suggested maximum), then run this again"
 	if n := quotasDiffer(view); n != "" {
 		hint = n + "; or " + hint
 	}
 	msg := "what is in use is live data: " + strings.Join(said, "; ")
-	if biggest := r.biggest(ctx, view); biggest != "" {
-		msg += "; most of it is " + biggest
+	if len(biggest) > 0 {
+		msg += "; most of it is " + groupsText(biggest)
 	}
 	return &fault.Error{Kind: fault.Refused, Cause: "live_data", Op: "alarm recover", Msg: msg + "; the alarm is left as it is", Hint: hint}
 }

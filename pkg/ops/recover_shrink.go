@@ -66,8 +66,8 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		return nil, nil, err
 	}
 	steps = append(steps, defrag.Steps...)
-	if biggest := r.biggest(ctx, view); biggest != "" {
-		said = append(said, "most of the live data is "+biggest)
+	if biggest := r.biggest(ctx, view); len(biggest) > 0 {
+		said = append(said, "most of the live data is "+groupsText(biggest))
 	}
 	return append(steps, r.checkStep()), said, nil
 }
@@ -138,17 +138,21 @@ const (
 	biggestSample = 8 << 20
 )
 
-// biggest names the prefixes that hold most of the live data, by a sample. It is
-// for advice only, so that what cannot be read is left out.
-func (r *recovery) biggest(ctx context.Context, view cluster.View) string {
+// biggest returns the groups of keys that hold most of the live data, by a sample.
+// It is for advice only, so that what cannot be read is left out.
+func (r *recovery) biggest(ctx context.Context, view cluster.View) []keyspace.Group {
 	o := keyspace.DefaultLookOptions()
 	o.SampleBytes = biggestSample
 	usage, _, err := lookAt(ctx, r.client, view, o, r.sink)
 	if err != nil {
-		return ""
+		return nil
 	}
+	return usage.Groups[:min(biggestShown, len(usage.Groups))]
+}
+
+func groupsText(groups []keyspace.Group) string {
 	var said []string
-	for _, g := range usage.Groups[:min(biggestShown, len(usage.Groups))] {
+	for _, g := range groups {
 		said = append(said, fmt.Sprintf("%q: %d keys, %s, %.0f %% of the live bytes",
 			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share))
 	}

@@ -38,6 +38,7 @@ const (
 	CauseTooManyRequests    = "too_many_requests"        // more than 5000 entries not yet applied
 	CauseRequestTooLarge    = "request_too_large"        // over the server's --max-request-bytes
 	CauseClientMsgTooLarge  = "client_message_too_large" // over the client's own send limit; nothing was sent
+	CauseTooManyOps         = "too_many_operations"      // over the server's --max-txn-ops
 	CauseNoSpace            = "nospace"                  // quota reached: read-only until disarmed
 	CauseCorrupt            = "corrupt"                  // the CORRUPT alarm is raised
 	CauseLearner            = "learner"                  // a learner does not serve this

@@ -39,6 +39,7 @@ func serverVerdicts() []verdictOfServer {
 		{rpctypes.ErrTimeoutWaitAppliedIndex, fault.Unavailable, CauseRequestTimedOut, "etcd gave up: the member lags too far behind to answer", "ask another member, and see the lag in `kvd status`"},
 		{rpctypes.ErrTooManyRequests, fault.Unavailable, CauseTooManyRequests, "the member has over 5000 committed entries still to apply and takes no more", "wait, write less, and look for a slow disk or large requests"},
 		{rpctypes.ErrRequestTooLarge, fault.Refused, CauseRequestTooLarge, "the request is larger than the server's --max-request-bytes (1.5 MiB unless set), key and framing included", "store a smaller value; raising --max-request-bytes on every member slows all of them down"},
+		{rpctypes.ErrTooManyOps, fault.Refused, CauseTooManyOps, "the transaction has more operations than the server's --max-txn-ops (128 unless set)", "make it smaller"},
 		{rpctypes.ErrNoSpace, fault.Refused, CauseNoSpace, "the NOSPACE alarm is raised: the cluster takes reads and deletes only", "run `kvd alarm recover --dry-run` to see the way out"},
 		{rpctypes.ErrCorrupt, fault.Damage, CauseCorrupt, "the CORRUPT alarm is raised: a member's data differs from the others'", "find out which with `kvd alarm list`, and replace that member; do not disarm before"},
 		{rpctypes.ErrCompacted, fault.Refused, CauseCompacted, "that revision has been compacted away", "ask for a newer revision"},

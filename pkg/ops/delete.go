@@ -1,0 +1,235 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/revclock"
+)
+
+const opDelete = "keys delete"
+
+// DeleteOptions says which keys to delete, and how.
+type DeleteOptions struct {
+	Select DeleteSelection
+	Layout keys.Layout // where Kubernetes' objects are
+	MeanIt []string    // what is protected and is to go all the same, by its name
+
+	// Snapshot saves one before the first deletion, with what was written up to
+	// revision newest in it, and says where it is; nil: none.
+	Snapshot func(ctx context.Context, view cluster.View, newest int64) (saved string, err error)
+	// Known tells which revision is as old as Select.OlderThan, for keys that are
+	// no Kubernetes objects; nil: their age is not known.
+	Known func(now time.Time) revclock.Answer
+}
+
+// DeleteDetail is what a plan would delete, as of one revision.
+type DeleteDetail struct {
+	Selection string        `json:"selection"`
+	Revision  int64         `json:"revision"` // what is written later is kept
+	Keys      int64         `json:"keys"`
+	Bytes     int64         `json:"live_bytes"`
+	BytesErr  int64         `json:"live_bytes_error"` // 95 % interval; 0: every value was read
+	Younger   int64         `json:"keys_kept_younger"`
+	Ageless   int64         `json:"keys_kept_age_unknown"`
+	Groups    []DeleteGroup `json:"groups"` // by bytes, the largest first
+}
+
+// deletion is one deletion being planned or run.
+type deletion struct {
+	client *cluster.Client
+	source keyspace.Source
+	opts   DeleteOptions
+	sink   progress.Sink
+	now    time.Time // ages are reckoned from it
+
+	selector keyspace.Selector
+	protect  protector
+	known    revclock.Answer
+	found    *survey
+	before   latency // of small writes, once it is measured
+}
+
+// PlanDelete looks at what is selected and plans its deletion: a snapshot, then
+// the keys, one step for each kind. Nothing is sent that changes anything. Keys are
+// read from the member that minds least, and again from it as the plan is run.
+//
+// A key is deleted only as it was when the plan was made: what has been written
+// since is kept. So a run that was interrupted anywhere is finished by the next.
+//
+// Errors: fault.Usage where nothing is selected, fault.Refused where something
+// protected is that MeanIt does not name.
+func PlanDelete(ctx context.Context, client *cluster.Client, view cluster.View, o DeleteOptions, sink progress.Sink) (*plan.Plan, error) {
+	if err := o.Select.check(o.Layout); err != nil {
+		return nil, err
+	}
+	if view.HasAlarm(cluster.AlarmCorrupt) {
+		return nil, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCorrupt, Op: opDelete,
+			Msg:  "a CORRUPT alarm is raised, and etcd refuses deletions until it is cleared",
+			Hint: "take a snapshot of a healthy member, replace the corrupt one, then disarm"}
+	}
+	if err := canCommit(view, opDelete); err != nil {
+		return nil, err
+	}
+	d := &deletion{client: client, opts: o, sink: sink, now: time.Now()}
+	if o.Known != nil {
+		d.known = o.Known(d.now)
+	}
+	if err := d.findRoot(ctx); err != nil {
+		return nil, err
+	}
+	d.selector, d.protect = o.Select.Selector(d.opts.Layout), newProtector(d.opts.Layout)
+	if err := d.refuse(d.protect.selected(o.Select)); err != nil {
+		return nil, err
+	}
+	if err := d.look(ctx, view); err != nil {
+		return nil, err
+	}
+	if err := d.refuse(d.found.protected); err != nil {
+		return nil, err
+	}
+	return d.plan(), nil
+}
+
+// look surveys what is selected, on the first member that answers.
+func (d *deletion) look(ctx context.Context, view cluster.View) error {
+	err := view.VotersErr(opDelete)
+	for _, m := range view.Readers() {
+		var mc *cluster.MemberClient
+		if mc, err = d.client.Member(m.ID); err != nil {
+			return err
+		}
+		d.source = keyspace.OpenLive(mc, keyspace.LiveOptions{Layout: d.opts.Layout, Timeout: d.client.Config().CommandTimeout, Op: opDelete, Sink: d.sink})
+		if d.found, err = d.survey(ctx); fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// findRoot looks whether a prefix lies below a --etcd-prefix nobody told us about,
+// since what is protected there would not be seen.
+func (d *deletion) findRoot(ctx context.Context) error {
+	quorum, err := d.client.Quorum(ctx)
+	if err != nil {
+		return err
+	}
+	for i, c := range d.opts.Select.Prefix {
+		root := d.opts.Select.Prefix[:i]
+		if c != '/' || i == 0 || slices.Contains(d.opts.Layout.Prefixes, root) {
+			continue
+		}
+		for _, name := range []string{"default", "kube-system"} {
+			marker := root + "/namespaces/" + name
+			if _, ok := keys.PrefixOf(marker); !ok {
+				continue
+			}
+			r, err := quorum.Get(ctx, marker)
+			if err != nil {
+				return err
+			}
+			if r.Count > 0 {
+				d.opts.Layout = d.opts.Layout.With(root)
+			}
+		}
+	}
+	return d.opts.Select.check(d.opts.Layout)
+}
+
+// refuse names what is protected and not meant.
+func (d *deletion) refuse(protected map[string]int64) error {
+	var names, said []string
+	for name, n := range protected {
+		if slices.Contains(d.opts.MeanIt, name) {
+			continue
+		}
+		names = append(names, name)
+		if n > 0 {
+			name = fmt.Sprintf("%s (%s)", name, counted(int(n), "key"))
+		}
+		said = append(said, name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	slices.Sort(said)
+	return &fault.Error{Kind: fault.Refused, Cause: "protected", Op: opDelete, Subject: d.opts.Select.String(),
+		Msg:  "among what is selected is what is not deleted by a slip: " + strings.Join(said, ", "),
+		Hint: "select less; or, to delete that too, name it: --i-mean-it " + strings.Join(names, ",")}
+}
+
+// plan makes the steps of what was found.
+func (d *deletion) plan() *plan.Plan {
+	p := &plan.Plan{Op: opDelete, Detail: d.found.detail(d.opts.Select), Notes: d.notes()}
+	if len(d.found.groups) == 0 {
+		p.Steps = []plan.Step{{StepResult: plan.StepResult{Subject: "cluster", Action: "delete", State: plan.Skipped, Reason: "no key is selected"}}}
+		return p
+	}
+	if d.opts.Snapshot != nil {
+		p.Steps = append(p.Steps, d.snapshotStep())
+	}
+	for _, g := range d.found.sorted() {
+		p.Steps = append(p.Steps, d.step(g))
+	}
+	return p
+}
+
+// notes says what must be known before saying yes.
+func (d *deletion) notes() []string {
+	f := d.found
+	out := []string{fmt.Sprintf("%s selects %s at revision %d, read from %s; a key that is written after that is kept",
+		d.opts.Select, f.total(), f.rev, d.source.Name())}
+	if o := d.opts.Select.OlderThan; o > 0 {
+		out = append(out, fmt.Sprintf("kept: %d younger than %s, %d whose age is not known", f.younger, o, f.ageless))
+	}
+	if len(f.groups) == 0 {
+		return out
+	}
+	if p := d.opts.Select.Prefix; p != "" && !strings.HasSuffix(p, "/") && len(f.groups) > 1 {
+		out = append(out, fmt.Sprintf("the prefix %q ends within a name, and so is that of several: look at each step", p))
+	}
+	if f.objects > 0 {
+		out = append(out, "Kubernetes' objects go without their finalizers, without admission and without grace: controllers see them gone, "+
+			"what belongs to them is left to the garbage collector")
+	}
+	if d.opts.Snapshot == nil {
+		out = append(out, "no snapshot is taken: what is deleted can be had back only until the next compaction, or from a backup")
+	}
+	return append(out, "deleting makes history of live data; its space is free after `kvd alarm recover`, or `kvd compact` and `kvd defrag`")
+}
+
+func (d *deletion) snapshotStep() plan.Step {
+	return plan.Step{
+		StepResult: plan.StepResult{Subject: "cluster", Action: "save a snapshot"},
+		Do: func(ctx context.Context, r *plan.StepResult) error {
+			view, err := d.client.View(ctx)
+			if err != nil {
+				return err
+			}
+			r.Reason, err = d.opts.Snapshot(ctx, view, d.found.newest)
+			return err
+		},
+	}
+}
+
+// deleteHint says how to make room where live data takes it: with the first of these
+// groups, or with any.
+func deleteHint(groups []keyspace.Group) string {
+	which := "--resource or --prefix of what can go"
+	if len(groups) > 0 {
+		if which = "--resource " + groups[0].Resource; groups[0].Resource == "" {
+			which = fmt.Sprintf("--prefix %q", string(groups[0].Prefix))
+		}
+	}
+	return "delete what can go, which works while NOSPACE is raised (`kvd keys delete " + which + " --dry-run` shows what would)"
+}
