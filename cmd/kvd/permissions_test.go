@@ -68,6 +68,7 @@ func neededRoles() []need {
 		{command: "lease list", shown: "lease list --keys", args: "--keys", works: reader, denied: registry},
 		{command: "lease show", args: "LEASE", works: registry, denied: anyone},
 		{command: "explain write", args: "/registry/a --size 100", works: anyone, denied: nobody, finds: "write_refused_at_permission"},
+		{command: "diagnose", args: "--interval 1s --fail-on none", works: reader, denied: registry, partly: true},
 		{command: "snapshot save", args: "DEST", works: root, denied: writer},
 		{command: "member list", works: anyone, denied: nobody},
 		{command: "keys delete", args: "--prefix app/ --snapshot DEST --yes", works: root, denied: writer, dry: reader, before: (*permissions).putDoomed},

@@ -69,7 +69,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		}
 	}
 	add("run", newServeCmd(app), newDrillCmd(app))
-	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newWALCmd(app), newExplainCmd(app))
+	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app), newKeysCmd(app))
 	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")

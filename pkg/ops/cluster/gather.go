@@ -26,6 +26,9 @@ func statusOf(r *clientv3.StatusResponse) Status {
 	if r.Header != nil {
 		s.Revision = r.Header.Revision
 	}
+	if d := r.DowngradeInfo; d.GetEnabled() {
+		s.DowngradeTarget = d.GetTargetVersion()
+	}
 	for _, line := range r.Errors {
 		if a, ok := parseAlarm(line); ok {
 			s.Alarms = append(s.Alarms, a)
@@ -75,6 +78,7 @@ func (c *Client) View(ctx context.Context) (View, error) {
 	v.Leader = leaderOf(v.Members)
 	v.Alarms = mergeAlarms(v)
 	v.Unreached = unreached(given, v.Members)
+	v.Strangers = strangers(given, v.ID)
 	c.mu.Lock()
 	c.last = v
 	c.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // mergeLists makes one member list of what the endpoints said. The list of the
-// member that is furthest is the base; where another has a member more or
-// less, a note says so.
+// member of most endpoints' cluster that is furthest is the base; where another
+// has a member more or less, a note says so.
 func mergeLists(answers []answer) (members []Member, notes []string) {
 	said := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return len(a.members) == 0 })
 	if len(said) == 0 {
@@ -17,6 +17,10 @@ func mergeLists(answers []answer) (members []Member, notes []string) {
 	}
 	slices.SortStableFunc(said, func(a, b answer) int { return cmp.Compare(b.status.AppliedIndex, a.status.AppliedIndex) })
 	base := said[0]
+	if i := slices.IndexFunc(said, func(a answer) bool { return a.header.cluster == clusterID(answers) }); i > 0 {
+		base, said[i] = said[i], base // what one endpoint of another cluster says is not about this one
+		said[0] = base
+	}
 	members = slices.Clone(base.members)
 	for _, a := range said[1:] {
 		switch {
@@ -73,13 +77,32 @@ func ids(members []Member) string {
 	return strings.Join(out, ", ")
 }
 
-func clusterID(answers []answer) uint64 {
+// clusterID is that of most endpoints that answered; of equally many the first's.
+func clusterID(answers []answer) (most uint64) {
+	count := map[uint64]int{}
 	for _, a := range answers {
-		if a.status != nil {
-			return a.header.cluster
+		if a.status == nil {
+			continue
+		}
+		count[a.header.cluster]++
+	}
+	for _, a := range answers {
+		if a.status != nil && count[a.header.cluster] > count[most] {
+			most = a.header.cluster
 		}
 	}
-	return 0
+	return most
+}
+
+// strangers are the endpoints of other clusters.
+func strangers(answers []answer, id uint64) []Stranger {
+	var out []Stranger
+	for _, a := range answers {
+		if a.status != nil && a.header.cluster != id {
+			out = append(out, Stranger{a.endpoint, a.header.cluster, a.header.member, a.status.Revision})
+		}
+	}
+	return out
 }
 
 // leaderOf returns the leader that the members of the highest term name.

@@ -31,9 +31,19 @@ type View struct {
 	// known: see VotersErr.
 	ListErr error
 
+	// Strangers are given endpoints that lead into another cluster than the rest.
+	Strangers []Stranger
+
 	// Unreached are given endpoints that failed and can't be told to be one of
 	// the members. (A member that failed has its error with it.)
 	Unreached []EndpointError
+}
+
+// Stranger is a member of another cluster, at an endpoint that was given.
+type Stranger struct {
+	Endpoint            string
+	ClusterID, MemberID uint64
+	Revision            int64
 }
 
 // EndpointError is an endpoint and what is wrong with it.
@@ -70,8 +80,11 @@ type Status struct {
 	AppliedIndex   uint64
 	Leader         uint64
 	Learner        bool
-	Alarms         []Alarm  // every alarm of the cluster, as this member has it
-	Errors         []string // what else is in the member's list of errors
+	// DowngradeTarget is the version of a downgrade that is under way; empty where
+	// there is none, and before etcd 3.6, which does not tell.
+	DowngradeTarget string
+	Alarms          []Alarm  // every alarm of the cluster, as this member has it
+	Errors          []string // what else is in the member's list of errors
 }
 
 // Alarm is one alarm: a member and a type.

@@ -24,6 +24,14 @@ type viewJSON struct {
 	Source            string          `json:"source,omitempty"`
 	Notes             []string        `json:"notes,omitempty"`
 	Unreached         []unreachedJSON `json:"unreached_endpoints,omitempty"`
+	Strangers         []strangerJSON  `json:"endpoints_of_other_clusters,omitempty"`
+}
+
+type strangerJSON struct {
+	Endpoint  string `json:"endpoint"`
+	ClusterID hexID  `json:"cluster_id"`
+	MemberID  hexID  `json:"member_id"`
+	Revision  int64  `json:"revision"`
 }
 
 type unreachedJSON struct {
@@ -58,6 +66,7 @@ type memberJSON struct {
 	Alarms         []string   `json:"alarms"`
 	Seen           []Alarm    `json:"alarms_seen,omitempty"`
 	Errors         []string   `json:"errors,omitempty"`
+	Downgrade      string     `json:"downgrade_target_version,omitempty"`
 	Error          *errorJSON `json:"error,omitempty"`
 }
 
@@ -114,6 +123,9 @@ func (v View) MarshalJSON() ([]byte, error) {
 	for _, u := range v.Unreached {
 		j.Unreached = append(j.Unreached, unreachedJSON{u.Endpoint, newErrorJSON(u.Err)})
 	}
+	for _, o := range v.Strangers {
+		j.Strangers = append(j.Strangers, strangerJSON{o.Endpoint, hexID(o.ClusterID), hexID(o.MemberID), o.Revision})
+	}
 	return json.Marshal(j)
 }
 
@@ -144,7 +156,7 @@ func (v View) memberJSON(m Member) memberJSON {
 	if s == nil {
 		return j
 	}
-	j.Version, j.StorageVersion = s.Version, s.StorageVersion
+	j.Version, j.StorageVersion, j.Downgrade = s.Version, s.StorageVersion, s.DowngradeTarget
 	j.DBSize, j.DBInUse, j.DBFree = &s.DBSize, &s.DBInUse, new(s.DBSize-s.DBInUse)
 	j.RaftTerm, j.RaftIndex, j.AppliedIndex, j.Revision = &s.RaftTerm, &s.RaftIndex, &s.AppliedIndex, &s.Revision
 	j.Lag = new(v.Lag(m))
@@ -178,6 +190,9 @@ func (v *View) UnmarshalJSON(b []byte) error {
 	for _, u := range j.Unreached {
 		v.Unreached = append(v.Unreached, EndpointError{u.Endpoint, u.Error.err()})
 	}
+	for _, o := range j.Strangers {
+		v.Strangers = append(v.Strangers, Stranger{o.Endpoint, uint64(o.ClusterID), uint64(o.MemberID), o.Revision})
+	}
 	return nil
 }
 
@@ -195,6 +210,7 @@ func (j memberJSON) member() Member {
 		Revision: deref(j.Revision), RaftTerm: deref(j.RaftTerm), RaftIndex: deref(j.RaftIndex),
 		AppliedIndex: deref(j.AppliedIndex), Leader: uint64(deref(j.Leader)), Learner: m.Learner,
 		Alarms: j.Seen, Errors: j.Errors, Quota: deref(j.Quota), QuotaAssumed: j.QuotaAssumed,
+		DowngradeTarget: j.Downgrade,
 	}
 	if j.QuotaDisabled {
 		s.Quota = QuotaDisabled

@@ -137,6 +137,21 @@ func (s *Sample) ByLabel(name, label string) map[string]float64 {
 	return out
 }
 
+// LabelValues lists the values that a label has among the time series of a name,
+// sorted.
+func (s *Sample) LabelValues(name, label string) []string {
+	var out []string
+	for _, m := range s.families[name].GetMetric() {
+		for _, p := range m.GetLabel() {
+			if p.GetName() == label && !slices.Contains(out, p.GetValue()) {
+				out = append(out, p.GetValue())
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Restarted reports that the process that served s is another than that of the
 // older sample, so that its counters began again.
 func (s *Sample) Restarted(older *Sample) bool {

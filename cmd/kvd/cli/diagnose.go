@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/fault"
+)
+
+// diagnoseOptions are the flags of kvd diagnose.
+type diagnoseOptions struct {
+	diagnose.CollectOptions
+	client    clientFlags
+	sample    byteSize
+	kube      string
+	set       []string
+	backups   string
+	backupAge time.Duration
+	failOn    string
+	strict    bool
+	markdown  bool
+	explain   bool
+	timeout   time.Duration
+}
+
+func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
+	o.CollectOptions = diagnose.DefaultCollectOptions()
+	o.sample = byteSize(o.SampleBytes)
+	o.client.addFlags(fs)
+	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between the two samples; 0 takes one, which says nothing of what is going on")
+	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
+	fs.Var(&o.sample, "sample", "read at most this much of what is stored, from one follower (0: nothing)")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.BoolVar(&o.Hash, "hash", false, "compare what the members hold by HashKV, one member after the other: each answers nobody else meanwhile")
+	fs.StringVar(&o.backups, "backups", "", "`directory` with snapshots, to see how old the newest is")
+	fs.DurationVar(&o.backupAge, "max-backup-age", 24*time.Hour, "how old the newest of --backups may be")
+	fs.StringArrayVar(&o.set, "set", nil, "change a limit: `NAME=VALUE`, see --explain")
+	fs.StringVar(&o.failOn, "fail-on", string(diagnose.Warning), "from which severity on the exit code is 3: warning, critical or none")
+	fs.BoolVar(&o.strict, "strict", false, "exit 9 where something that was asked for could not be looked at")
+	fs.BoolVar(&o.markdown, "markdown", false, "write Markdown, for a ticket")
+	fs.BoolVar(&o.explain, "explain", false, "print the limits and where they are from; nothing is sent")
+	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long all of it may take beside the interval")
+}
+
+func newDiagnoseCmd(app *App, run func(context.Context, *App, diagnoseOptions) error) *cobra.Command {
+	var o diagnoseOptions
+	cmd := &cobra.Command{
+		Use:   "diagnose",
+		Short: "What is wrong, how that is known, how bad it is, and what to type next",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), app, o)
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return help{
+		Long: `
+Looks at a cluster twice, compares, and says what is wrong: each finding with its
+severity, the numbers that it rests on and where they are from, why it matters,
+the commands that remedy it, and a page (docs/findings). Counters are compared
+between the samples; what a process has counted since it started says nothing of
+now. A finding that follows from another says so. What could not be looked at is
+listed as that. Of a healthy cluster it says what was checked and found good.
+
+  critical  writes are refused, data is at risk, or a member does not start
+  warning   it will be so, or one failure more makes it so
+  info      worth knowing, nothing to get up for`,
+		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of
+  keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 revisions by a watch; from the leader,
+  the list of leases and up to 32 of them. No request needs the quorum. --hash makes each member in turn answer
+  nobody else for about a second per 100 MiB; how long is said before.`,
+		Example: `
+  kvd diagnose
+  kvd diagnose --interval 1m --fail-on critical     # a longer look, in a probe
+  kvd diagnose --metrics-url cp-1=http://127.0.0.1:2381     # kubeadm's etcd
+  kvd diagnose --hash                               # do all members hold the same?
+  kvd diagnose --backups /var/backups/etcd --max-backup-age 12h
+  kvd diagnose --markdown > ticket.md
+  kvd diagnose --explain                            # the limits, and where they are from
+  kvd diagnose -o json | jq -r '.findings[] | .id + " " + .subject'`,
+		Exits: []int{3, 4, 6, 8, 9},
+	}.apply(cmd)
+}
+
+// check finds flags that make no sense, before anything is sent.
+func (o *diagnoseOptions) check() error {
+	usage := func(msg string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diagnose", Msg: msg}
+	}
+	switch {
+	case o.Interval < 0:
+		return usage("--interval can't be negative")
+	case o.failOn != string(diagnose.Warning) && o.failOn != string(diagnose.Critical) && o.failOn != "none":
+		return usage(fmt.Sprintf("--fail-on %q: want warning, critical or none", o.failOn))
+	case o.timeout <= 0 || o.backupAge <= 0:
+		return usage("--timeout and --max-backup-age want a time above zero")
+	}
+	o.SampleBytes = int64(o.sample)
+	if o.kube != "" {
+		o.Layout = o.Layout.With(o.kube)
+	}
+	o.Limits.BackupAge = o.backupAge.Seconds()
+	return o.Limits.Set(o.set)
+}
+
+func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
+	if o.explain {
+		return app.Print(o.Limits.Table(), limitsTable(o.Limits))
+	}
+	client, err := app.connect(ctx, o.client)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // nothing was written
+	ctx, cancel := context.WithTimeout(ctx, o.timeout+o.Interval)
+	defer cancel()
+	in, err := diagnose.Collect(ctx, client, o.CollectOptions, app.Progress())
+	if err != nil {
+		return err
+	}
+	if o.backups != "" {
+		in.AddBackups(o.backups)
+	}
+	return o.show(app, diagnose.Diagnose(in))
+}
+
+// show prints the report, and returns what the exit code says of it.
+func (o diagnoseOptions) show(app *App, r diagnose.Report) error {
+	table := diagnosisTable(r)
+	if o.markdown {
+		table = diagnosisMarkdown(r)
+	}
+	return errors.Join(app.Print(r, table), o.judge(r))
+}

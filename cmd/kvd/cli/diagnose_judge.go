@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/fault"
+)
+
+// judge turns a report into what the exit code says of it.
+func (o diagnoseOptions) judge(r diagnose.Report) error {
+	var errs []error
+	if bad := r.Worst(diagnose.Severity(o.failOn)); o.failOn != "none" && len(bad) > 0 {
+		errs = append(errs, &fault.Error{Kind: fault.Wanting, Cause: bad[0].ID, Op: "diagnose",
+			Msg: fmt.Sprintf("%s (%s): %s", bad[0].ID, bad[0].Severity, bad[0].Summary)})
+	}
+	for _, n := range r.Grouped() {
+		switch {
+		case n.ByChoice:
+		case n.Denied:
+			errs = append(errs, &fault.Error{Kind: fault.Partial, Cause: n.Cause, Op: "diagnose", Subject: n.Subject, Msg: n.Why, Hint: n.Hint})
+		case o.strict:
+			errs = append(errs, &fault.Error{Kind: fault.Inconclusive, Cause: "not_looked", Op: "diagnose", Subject: n.Subject,
+				Msg: "could not look (" + n.Check + "): " + n.Why, Hint: n.Hint})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,67 @@
+package diagnose
+
+// Entry is what is the same for every finding of an ID.
+type Entry struct {
+	ID    string
+	Title string
+	Why   string // why it matters
+}
+
+// Catalogue lists all findings by ID. IDs are a contract: one is never given a new
+// meaning.
+func Catalogue() map[string]Entry {
+	out := map[string]Entry{}
+	for _, e := range entriesOf() {
+		out[e.ID] = e
+	}
+	return out
+}
+
+func entriesOf() []Entry {
+	return []Entry{
+		{"KVD-CHURN-001", "One key gets most of the writes", "each write of a key is kept until the next compaction, goes through every log, and is sent to every watcher"},
+		{"KVD-CORRUPT-001", "A CORRUPT alarm is raised", "etcd has compared its members' hashes and seen them differ; disarming it first would let both histories go on"},
+		{"KVD-CORRUPT-002", "Members hold different data", "what a client reads depends on which member it asks, and no member mends it by itself"},
+		{"KVD-DISK-001", "WAL fsync is slow", "each write waits until a quorum has it on disk; above the heartbeat interval the leader itself is thought lost"},
+		{"KVD-DISK-002", "Backend commits are slow", "applies and reads wait for a commit, 10 times a second"},
+		{"KVD-LEASE-001", "One lease holds many keys", "its end deletes all of them in one apply, during which the member serves nobody"},
+		{"KVD-LEASE-002", "Leases outlive their time", "locks and node leases stay although nobody renews them, so that nobody takes over"},
+		{"KVD-LEASE-003", "There are very many leases", "an election begins every one anew, and the leader looks after all of them"},
+		{"KVD-LEASE-004", "Leases are made at a high rate", "each is a raft entry and a WAL record on every member, and nothing of that shows in the history or in sizes"},
+		{"KVD-MEM-001", "Memory grows suddenly", "the kernel ends the process that has the most, and a member that comes back asks for a snapshot"},
+		{"KVD-NET-001", "A member does not answer", "one failure less is survived, and clients that know this member only are cut off"},
+		{"KVD-NET-002", "An advertised URL is unusable", "clients that sync their endpoints, and kvd, are led nowhere or to another member"},
+		{"KVD-NET-003", "Round trips between members are long", "each write takes one, and heartbeats that are late end in elections"},
+		{"KVD-NET-004", "All clients are on one member", "it carries the load of all, and its end moves all of them at once"},
+		{"KVD-OBJECT-001", "A value is near the size limit", "a write a little larger is refused, and the whole object is read and sent with each change"},
+		{"KVD-OBJECT-002", "Objects of one resource are bloated", "each change writes, ships and sends a whole object"},
+		{"KVD-OPS-001", "A probe fails because of an alarm", "a liveness probe on it restarts etcd again and again; a restart frees nothing, and can end in a lost member"},
+		{"KVD-OPS-002", "The newest backup is old", "what was written since is lost with the quorum"},
+		{"KVD-RAFT-001", "There is no leader", "nothing can be written, and linearizable reads are not answered"},
+		{"KVD-RAFT-002", "The quorum is lost", "nothing that changes the cluster works until enough voters are back, its member list included"},
+		{"KVD-RAFT-003", "Elections take place", "each stops writes for about a second, fails requests in flight, and begins every lease anew"},
+		{"KVD-RAFT-004", "A member lags", "its serializable reads and watches are old, and it is no help in a failure"},
+		{"KVD-RAFT-005", "Applying does not keep up", "clients of this member wait, and above 5000 entries it refuses requests"},
+		{"KVD-RAFT-006", "A learner is left over", "it costs the leader like a voter and adds nothing to the failures survived"},
+		{"KVD-RAFT-007", "No failure is survived", "the next member that stops, for an update or by itself, makes the cluster read-only"},
+		{"KVD-RAFT-008", "A voter never started", "it counts for the quorum from the moment it was added"},
+		{"KVD-RAFT-009", "The number of voters is even", "one voter more than an odd number survives no failure more"},
+		{"KVD-RAFT-010", "Member lists differ", "members that disagree on who votes can disagree on what is committed"},
+		{"KVD-RAFT-012", "A member is of another cluster", "it and its peers refuse each other, and whoever writes to it writes elsewhere"},
+		{"KVD-READ-001", "Requests are expensive", "each holds memory for its whole answer, and others wait behind it"},
+		{"KVD-READ-002", "Linearizable reads are late", "they wait for the leader's word; kube-apiserver's health checks are such reads"},
+		{"KVD-SPACE-001", "NOSPACE is raised", "the cluster is read-only until the alarm is disarmed, whatever space there is"},
+		{"KVD-SPACE-002", "A file is near its quota", "the first member to reach its own quota makes the whole cluster read-only"},
+		{"KVD-SPACE-003", "Quotas differ", "each member judges by its own, and the smallest ends the writes of all"},
+		{"KVD-SPACE-004", "Free pages use up the quota", "compaction frees pages inside the file, and only a defragmentation gives them back to the quota"},
+		{"KVD-SPACE-005", "History piles up", "old revisions count for the quota, and one large compaction later stalls every member"},
+		{"KVD-SPACE-006", "The quota will be reached soon", "then the cluster is read-only"},
+		{"KVD-SPACE-007", "One resource fills the file", "live data is only freed by deleting it, and whoever writes it goes on"},
+		{"KVD-SPACE-008", "The quota is unusual", "without one the disk's end is the limit, which ends the member instead of its writes; very large files make every restart and snapshot slow"},
+		{"KVD-TLS-001", "A certificate expires", "from that moment on no new connection is made, between members as well"},
+		{"KVD-VERSION-001", "Members run different versions", "the cluster is held at what the oldest can do, and mixed versions are tested for the time of an update only"},
+		{"KVD-VERSION-002", "A version with a known fault", "the fault is described, and an update ends it"},
+		{"KVD-VERSION-003", "A downgrade is under way", "until it ends or is cancelled the cluster stays at the lower version's abilities"},
+		{"KVD-WATCH-001", "Watchers do not keep up", "events are kept for them and read again and again, and they see the past"},
+	}
+}

@@ -1,0 +1,185 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Check looks at one thing. It is a function of an Input.
+type Check struct {
+	Name  string   // for people and scripts: "quota"
+	Asks  string   // the question that it answers
+	IDs   []string // the findings that it may give
+	Needs []Need   // what the Input must have
+	// Look returns what it found and, for a screen that says what is good, what it
+	// measured, in a few words.
+	Look func(*Input) (found []Finding, measured string)
+}
+
+// Need is a part of an Input.
+type Need string
+
+// The parts.
+const (
+	NeedView    Need = "status of the members"
+	NeedTwo     Need = "two looks at the members"
+	NeedMetrics Need = "metrics"
+	NeedDelta   Need = "two samples of the metrics"
+	NeedFsyncs  Need = "WAL fsyncs between the samples"
+	NeedCommits Need = "backend commits between the samples"
+	NeedLists   Need = "each member's own member list"
+	NeedLeases  Need = "leases"
+	NeedKeys    Need = "a sample of what is stored"
+	NeedWrites  Need = "the latest writes"
+	NeedCerts   Need = "certificates"
+	NeedHashes  Need = "HashKV of the members"
+	NeedBackups Need = "backups"
+)
+
+// Missing is something that could not be looked at.
+type Missing struct {
+	Need     Need   `json:"what"`
+	Subject  string `json:"subject,omitempty"` // of whom; empty: of all
+	Why      string `json:"why"`
+	Hint     string `json:"hint,omitempty"`
+	Cause    string `json:"cause,omitempty"`     // as of fault.Error
+	ByChoice bool   `json:"by_choice,omitempty"` // it was not asked for
+	Denied   bool   `json:"denied,omitempty"`    // it is there, and refuses us
+}
+
+// Result is a check that was made.
+type Result struct {
+	Check    string `json:"check"`
+	Asks     string `json:"asks"`
+	Findings int    `json:"findings"`
+	Measured string `json:"measured,omitempty"`
+}
+
+// NotLooked is a check, or a part of one, that could not be made.
+type NotLooked struct {
+	Check string `json:"check"`
+	Missing
+}
+
+// Report is what a diagnosis comes to.
+type Report struct {
+	At        time.Time   `json:"at"`
+	ClusterID string      `json:"cluster_id,omitempty"`
+	Source    string      `json:"source,omitempty"`
+	Interval  float64     `json:"interval_seconds,omitempty"` // between the two samples; 0: there is one
+	Findings  []Finding   `json:"findings"`
+	Checks    []Result    `json:"checks"`
+	NotLooked []NotLooked `json:"not_looked"`
+	Asked     []Asked     `json:"asked,omitempty"` // what it took to find out
+}
+
+// Asked is a kind of request and how many were sent.
+type Asked struct {
+	What  string `json:"what"`
+	Count int    `json:"count"`
+}
+
+// Diagnose runs all checks over an input.
+func Diagnose(in *Input) Report { return run(in, Checks()) }
+
+func run(in *Input, checks []Check) Report {
+	r := Report{At: in.At, Source: in.Source, Findings: []Finding{}, Checks: []Result{}, NotLooked: []NotLooked{}, Asked: in.Asked}
+	r.ClusterID, r.Interval = in.clusterID(), in.interval().Seconds()
+	for _, c := range checks {
+		if skipped, why := in.lacks(c); skipped {
+			r.NotLooked = append(r.NotLooked, why...)
+			continue
+		}
+		found, measured := c.Look(in)
+		r.Checks = append(r.Checks, Result{Check: c.Name, Asks: c.Asks, Findings: len(found), Measured: measured})
+		r.NotLooked = append(r.NotLooked, in.partly(c)...)
+		for _, f := range found {
+			r.Findings = append(r.Findings, complete(f))
+		}
+	}
+	explain(r.Findings)
+	order(r.Findings)
+	return r
+}
+
+// complete fills in what the catalogue knows of a finding.
+func complete(f Finding) Finding {
+	f.Why, f.Page = Catalogue()[f.ID].Why, "docs/findings/"+f.ID+".md"
+	if f.Evidence == nil {
+		f.Evidence = []Evidence{}
+	}
+	if f.Remedy == nil {
+		f.Remedy = []string{}
+	}
+	return f
+}
+
+// explain drops causes that are not in the report, and what would explain itself.
+func explain(all []Finding) {
+	for i := range all {
+		f := &all[i]
+		f.ExplainedBy = slices.DeleteFunc(slices.Clone(f.ExplainedBy), func(id string) bool {
+			return id == f.ID || !slices.ContainsFunc(all, func(o Finding) bool { return o.ID == id })
+		})
+		slices.Sort(f.ExplainedBy)
+		f.ExplainedBy = slices.Compact(f.ExplainedBy)
+	}
+}
+
+// Worst returns the findings of a severity and above.
+func (r Report) Worst(s Severity) []Finding {
+	var out []Finding
+	for _, f := range r.Findings {
+		if f.Severity.AtLeast(s) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Has reports whether there is a finding of that ID.
+func (r Report) Has(id string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.ID == id })
+}
+
+// lacks reports that a check cannot be made, with why if it was meant to be.
+func (in *Input) lacks(c Check) (bool, []NotLooked) {
+	for _, n := range c.Needs {
+		if in.has(n) {
+			continue
+		}
+		var out []NotLooked
+		for _, m := range in.missing(n) {
+			out = append(out, NotLooked{c.Name, m})
+		}
+		return true, out
+	}
+	return false, nil
+}
+
+// partly lists whom a check could not look at.
+func (in *Input) partly(c Check) []NotLooked {
+	var out []NotLooked
+	for _, n := range c.Needs {
+		for _, m := range in.missing(n) {
+			out = append(out, NotLooked{c.Name, m})
+		}
+	}
+	return out
+}
+
+// Grouped lists what could not be looked at with the checks that it concerns: one
+// line for one reason.
+func (r Report) Grouped() []NotLooked {
+	var out []NotLooked
+	for _, n := range r.NotLooked {
+		same := func(o NotLooked) bool { return o.Subject == n.Subject && o.Why == n.Why }
+		if i := slices.IndexFunc(out, same); i < 0 {
+			out = append(out, n)
+		} else if !slices.Contains(strings.Split(out[i].Check, ", "), n.Check) {
+			out[i].Check += ", " + n.Check
+		}
+	}
+	return out
+}

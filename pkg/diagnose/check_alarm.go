@@ -1,0 +1,88 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// checkNoSpace: an alarm outlives its cause and every restart (restoreAlarms in
+// server/etcdserver/apply/uber_applier.go), so what is to be done follows from the
+// sizes as they are now.
+func checkNoSpace() Check {
+	return Check{
+		Name: "nospace", Asks: "is the cluster writable?", IDs: []string{"KVD-SPACE-001"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			v := in.view()
+			var raised []cluster.Member
+			for _, a := range v.Alarms {
+				if a.Type == cluster.AlarmNoSpace {
+					raised = append(raised, cluster.Member{ID: a.MemberID, Name: a.MemberName})
+				}
+			}
+			if len(raised) == 0 {
+				return nil, "no NOSPACE alarm"
+			}
+			f := Finding{ID: "KVD-SPACE-001", Severity: Critical, Subject: names(raised),
+				Summary:     "NOSPACE is raised by " + names(raised) + ": every put, and every transaction with a put in it, is refused",
+				ExplainedBy: []string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007"}}
+			room := true
+			for _, m := range v.Answered() {
+				f.Evidence = append(f.Evidence, status(m, "file of "+name(m), float64(m.Status.DBSize), Bytes))
+				q := m.Status.EffectiveQuota()
+				if q > 0 {
+					f.Evidence = append(f.Evidence, status(m, "quota of "+name(m), float64(q), Bytes))
+				}
+				used, ok := m.Status.UsageRatio()
+				room = room && (q == cluster.QuotaDisabled || ok && used < in.Limits.QuotaWarning)
+			}
+			f.Evidence = append(f.Evidence, in.probes()...)
+			switch {
+			case quorumLost(v):
+				f.Remedy = []string{"bring back a quorum first: the alarm cannot be disarmed without one"}
+			case room && len(v.Silent()) == 0:
+				f.Summary += "; no file is near its quota any more, and the alarm stays until it is disarmed"
+				f.ExplainedBy = nil
+				f.Remedy = []string{"kvd alarm disarm"}
+			default:
+				f.Remedy = []string{"kvd alarm recover --dry-run", "kvd alarm recover"}
+			}
+			f.Remedy = append(f.Remedy, "probe /livez, or /health?exclude=NOSPACE: a liveness probe on /health restarts etcd again and again, and a restart frees nothing")
+			return []Finding{f}, ""
+		},
+	}
+}
+
+// probes are what members answered at the paths that probes ask.
+func (in *Input) probes() []Evidence {
+	var out []Evidence
+	for _, p := range in.Probes {
+		out = append(out, Evidence{What: p.Path, Text: fmt.Sprintf("%d", p.Code), Value: float64(p.Code), Unit: Count, Source: "GET from " + name(p.Member), At: p.At})
+	}
+	return out
+}
+
+// checkHealthProbe: while an alarm is raised /health answers 503 (checkAlarms in
+// server/etcdserver/api/etcdhttp/health.go), and who asks it often is a probe.
+func checkHealthProbe() Check {
+	return Check{
+		Name: "health probes", Asks: "does a probe take an alarm for a dead member?", IDs: []string{"KVD-OPS-001"}, Needs: []Need{NeedView, NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			if len(in.view().Alarms) == 0 {
+				return nil, "no alarm is raised"
+			}
+			var out []Finding
+			for _, d := range in.deltas() {
+				failed, ok := d.Counter("etcd_server_health_failures", nil)
+				if !ok || failed < 1 {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-OPS-001", Severity: Warning, Subject: name(d.Member), ExplainedBy: []string{"KVD-SPACE-001", "KVD-CORRUPT-001"},
+					Summary:  fmt.Sprintf("/health of %s was asked and answered 503, because of the alarm: what restarts etcd for that makes it worse", name(d.Member)),
+					Evidence: []Evidence{d.evidence("failed health checks", failed, Count)},
+					Remedy:   []string{"have liveness probes ask /livez (etcd 3.4.29, 3.5.11 and later), or /health?exclude=NOSPACE&serializable=true"}})
+			}
+			return out, "nobody asks /health"
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package diagnose
+
+import "fmt"
+
+// checkBackups looks at when the newest backup was made.
+func checkBackups() Check {
+	return Check{
+		Name: "backups", Asks: "is there a backup of today?", IDs: []string{"KVD-OPS-002"}, Needs: []Need{NeedBackups},
+		Look: func(in *Input) ([]Finding, string) {
+			b := in.Backups
+			if b.Newest == "" {
+				return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: "there is no backup in " + b.Dir,
+					Evidence: []Evidence{{What: "snapshots", Value: 0, Unit: Count, Source: b.Dir, At: in.At}}, Remedy: []string{"kvd snapshot save " + b.Dir + "/FILE"}}}, ""
+			}
+			age := in.At.Sub(b.At).Seconds()
+			if age <= in.Limits.BackupAge {
+				return nil, fmt.Sprintf("%s is %s old, of %s", b.Newest, Seconds.Show(age), counted(b.Count, "file"))
+			}
+			return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: fmt.Sprintf("the newest backup, %s, is %s old", b.Newest, Seconds.Show(age)),
+				Evidence: []Evidence{{What: "age", Value: age, Unit: Seconds, Source: b.Newest, At: in.At}, {What: "should be at most", Value: in.Limits.BackupAge, Unit: Seconds, Source: "--max-backup-age", At: in.At}},
+				Remedy:   []string{"kvd snapshot save " + b.Dir + "/FILE", "see why the job that makes them does not"}}}, ""
+		},
+	}
+}

@@ -1,0 +1,36 @@
+package diagnose
+
+import "fmt"
+
+// checkCerts looks at how long certificates are still good for.
+func checkCerts() Check {
+	return Check{
+		Name: "certificates", Asks: "do certificates last?", IDs: []string{"KVD-TLS-001"}, Needs: []Need{NeedCerts},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			first := in.Certs[0]
+			for _, c := range in.Certs {
+				if c.NotAfter.Before(first.NotAfter) {
+					first = c
+				}
+				left := c.NotAfter.Sub(in.At).Seconds()
+				f := Finding{ID: "KVD-TLS-001", Severity: Warning, Subject: c.Of,
+					Summary:  fmt.Sprintf("the certificate of %s expires in %s", c.Of, Seconds.Show(left)),
+					Evidence: []Evidence{{What: "good until", Text: c.NotAfter.UTC().Format("2006-01-02 15:04 MST"), Value: left, Unit: Seconds, Source: c.Subject, At: in.At}},
+					Remedy:   []string{"renew it (kubeadm certs renew all; kubeadm's last a year); etcd reads the new file by itself at the next handshake"}}
+				switch {
+				case in.At.Before(c.NotBefore):
+					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s is not good yet: is a clock wrong?", c.Of)
+				case left <= 0:
+					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s has expired", c.Of)
+				case left <= in.Limits.CertCritical:
+					f.Severity = Critical
+				case left > in.Limits.CertWarning:
+					continue
+				}
+				out = append(out, f)
+			}
+			return out, fmt.Sprintf("the first to expire is that of %s, in %s", first.Of, Seconds.Show(first.NotAfter.Sub(in.At).Seconds()))
+		},
+	}
+}

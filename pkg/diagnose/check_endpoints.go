@@ -1,0 +1,119 @@
+package diagnose
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+// checkEndpoints names the cause for each member and endpoint that does not answer.
+// Who refuses us is there: that is no finding (see refusesUs).
+func checkEndpoints() Check {
+	return Check{
+		Name: "endpoints", Asks: "does every member answer?", IDs: []string{"KVD-NET-001"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			v := in.view()
+			var out []Finding
+			for _, m := range v.Silent() {
+				if m.Started() && m.Err != nil && !refusesUs(m.Err) {
+					f := silent(name(m), m.Endpoint, m.Err)
+					f.Evidence[0].At = m.At
+					if !m.Learner {
+						f.Remedy = append(f.Remedy, "if it is gone for good: kvd member replace "+name(m))
+					}
+					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002"}
+					out = append(out, f)
+				}
+			}
+			for _, u := range v.Unreached {
+				if !refusesUs(u.Err) {
+					out = append(out, silent(u.Endpoint, u.Endpoint, u.Err))
+				}
+			}
+			return out, fmt.Sprintf("all of %d", len(v.Members))
+		},
+	}
+}
+
+func silent(who, endpoint string, err error) Finding {
+	f := Finding{ID: "KVD-NET-001", Severity: Warning, Subject: who, Summary: fmt.Sprintf("%s does not answer: %s", who, fault.Why(err)),
+		Evidence: []Evidence{{What: "cause", Text: fault.CauseOf(err), Source: "connecting to " + endpoint}}}
+	if h := fault.HintOf(err); h != "" {
+		f.Remedy = []string{h}
+	}
+	return f
+}
+
+// refusesUs reports an error that says that the member is there and wants
+// something of us.
+func refusesUs(err error) bool {
+	switch fault.CauseOf(err) {
+	case cluster.CauseAuthRequired, cluster.CauseAuthFailed, cluster.CausePermissionDenied,
+		cluster.CauseClientCertRequired, cluster.CauseClientCertRejected, cluster.CauseAuthNotEnabled:
+		return true
+	}
+	return false
+}
+
+// checkAdvertised looks for client URLs that nobody else can use: peers and clients
+// that sync their endpoints are told them.
+func checkAdvertised() Check {
+	return Check{
+		Name: "advertised URLs", Asks: "can clients use the URLs that members advertise?", IDs: []string{"KVD-NET-002"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			for _, m := range in.view().Members {
+				why := unusable(m)
+				if fault.CauseOf(m.Err) == cluster.CauseOtherMember {
+					why = "another member answers there"
+				}
+				if why == "" {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-NET-002", Severity: Warning, Subject: name(m),
+					Summary:     fmt.Sprintf("%s advertises %s to clients: %s", name(m), strings.Join(m.ClientURLs, ","), why),
+					Evidence:    []Evidence{{What: "client URLs", Text: strings.Join(m.ClientURLs, ","), Source: "member list", At: in.At}, {What: "peer URLs", Text: strings.Join(m.PeerURLs, ","), Source: "member list", At: in.At}},
+					ExplainedBy: []string{"KVD-RAFT-012"},
+					Remedy:      []string{"start " + name(m) + " with --advertise-client-urls that lead to it from where its clients are"}})
+			}
+			return out, "no address that only its own machine knows"
+		},
+	}
+}
+
+// unusable says why clients elsewhere cannot use a member's client URLs.
+func unusable(m cluster.Member) string {
+	for _, u := range m.ClientURLs {
+		ip := hostOf(u)
+		switch {
+		case ip == nil:
+		case ip.IsUnspecified():
+			return "that is an address to listen at, and none to connect to"
+		case ip.IsLoopback() && len(m.PeerURLs) > 0 && !loopback(m.PeerURLs):
+			return "that is each client's own machine"
+		}
+	}
+	return ""
+}
+
+func loopback(urls []string) bool {
+	for _, u := range urls {
+		if ip := hostOf(u); ip != nil && ip.IsLoopback() || strings.Contains(u, "//localhost:") {
+			return true
+		}
+	}
+	return false
+}
+
+// hostOf is the IP address in a URL, nil for a name.
+func hostOf(raw string) net.IP {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil
+	}
+	return net.ParseIP(u.Hostname())
+}

@@ -1,0 +1,49 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// checkLearner looks at members that do not vote. How long they have not is not
+// known, so that one that keeps up is worth a remark only.
+func checkLearner() Check {
+	return Check{
+		Name: "learners", Asks: "is a learner left over, or stuck?", IDs: []string{"KVD-RAFT-006"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			v := in.view()
+			var out []Finding
+			for _, m := range v.Learners() {
+				out = append(out, in.learner(v, m))
+			}
+			return out, "there is none"
+		},
+	}
+}
+
+func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
+	f := Finding{ID: "KVD-RAFT-006", Severity: Info, Subject: name(m), Evidence: []Evidence{{What: "role", Text: "learner", Source: "member list", At: v.At}}, Remedy: []string{"kvd member promote " + name(m), "or: kvd member remove " + name(m)}}
+	switch {
+	case !m.Started():
+		f.Summary = "the learner " + name(m) + " was added and never started; no other can be added meanwhile"
+		f.Remedy[0] = "start it: kvd member add with the same peer URLs shows its flags"
+		return f
+	case m.Status == nil:
+		f.Severity, f.Summary, f.ExplainedBy = Warning, "the learner "+name(m)+" does not answer", []string{"KVD-NET-001"}
+		f.Remedy[0] = "start it"
+		return f
+	}
+	lag := v.Lag(m)
+	head := m.Status.AppliedIndex + lag
+	share := float64(m.Status.AppliedIndex) / float64(max(1, head))
+	f.Evidence = append(f.Evidence, status(m, "applied", float64(m.Status.AppliedIndex), Index), status(m, "committed by the others", float64(head), Index))
+	f.Summary = fmt.Sprintf("%s is a learner, %s caught up: it adds nothing to the failures survived", name(m), percent(share))
+	old, ok := in.before(m.ID)
+	if ok && float64(lag) >= in.Limits.LagEntries && old.Status.AppliedIndex == m.Status.AppliedIndex {
+		f.Severity = Warning
+		f.Summary = fmt.Sprintf("the learner %s does not catch up: it stands at index %d, %s behind", name(m), m.Status.AppliedIndex, entries(int64(lag))) //nolint:gosec // far below 2^63
+		f.Remedy = []string{"see its log: a snapshot that does not get through, a disk that is full", "or: kvd member remove " + name(m)}
+	}
+	return f
+}

@@ -1,0 +1,102 @@
+package diagnose
+
+import "fmt"
+
+// checkLeaseKeys looks for leases that many keys hang on: they go in one
+// transaction, while nothing else is applied (Revoke in server/lease/lessor.go).
+func checkLeaseKeys() Check {
+	return Check{
+		Name: "keys on leases", Asks: "does one lease hold too many keys?", IDs: []string{"KVD-LEASE-001", "KVD-LEASE-003"}, Needs: []Need{NeedLeases},
+		Look: func(in *Input) ([]Finding, string) {
+			l := in.Leases
+			var out []Finding
+			most := 0
+			for _, one := range l.Asked {
+				most = max(most, one.Keys)
+				if float64(one.Keys) < in.Limits.LeaseKeys {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-LEASE-001", Severity: Warning, Subject: "lease " + one.ID,
+					Summary:  fmt.Sprintf("lease %s holds %s: its end is one raft entry and one revision that deletes them all, nothing is applied meanwhile, and every watcher is sent as many events", one.ID, counted(one.Keys, "key")),
+					Evidence: []Evidence{{What: "keys", Value: float64(one.Keys), Unit: Count, Source: "lease of " + l.Member, At: in.At}, {What: "granted for", Value: float64(one.Granted), Unit: Seconds, Source: "lease of " + l.Member, At: in.At}},
+					Remedy:   []string{"kvd lease show " + one.ID, "use more leases with fewer keys on each; kube-apiserver puts 1000 events on one"}})
+			}
+			if float64(l.Total) >= in.Limits.Leases {
+				out = append(out, Finding{ID: "KVD-LEASE-003", Severity: Warning, Subject: "cluster", Summary: fmt.Sprintf("there are %s: each is looked at by the leader, and all are begun anew by an election", counted(l.Total, "lease")),
+					Evidence: []Evidence{{What: "leases", Value: float64(l.Total), Unit: Count, Source: "list of " + l.Member, At: in.At}},
+					Remedy:   []string{"kvd lease list --keys", "find the client that makes a lease per request"}})
+			}
+			return out, fmt.Sprintf("%s; the most keys on one of %d asked: %d", counted(l.Total, "lease"), len(l.Asked), most)
+		},
+	}
+}
+
+// checkLeaseAge looks for leases that an election gave their whole time anew
+// (Promote in server/lease/lessor.go), without anybody having renewed them.
+func checkLeaseAge() Check {
+	return Check{
+		Name: "leases end", Asks: "do leases end in time?", IDs: []string{"KVD-LEASE-002"}, Needs: []Need{NeedLeases, NeedTwo, NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			renewed := 0.0
+			for _, d := range in.deltas() {
+				n, _ := d.Counter("etcd_debugging_lease_renewed_total", nil)
+				renewed += n
+			}
+			elections := electionsBetween(in)
+			longer := 0
+			var e []Evidence
+			for _, l := range in.Leases.Asked {
+				if l.Before == nil || l.Now == nil || *l.Now < *l.Before {
+					continue
+				}
+				longer++
+				if len(e) < 6 {
+					e = append(e, Evidence{What: "left of lease " + l.ID + ", before", Value: float64(*l.Before), Unit: Seconds, Source: "lease of " + in.Leases.Member, At: in.At},
+						Evidence{What: "left of lease " + l.ID + ", now", Value: float64(*l.Now), Unit: Seconds, Source: "lease of " + in.Leases.Member, At: in.At})
+				}
+			}
+			if elections == 0 || renewed > 0 || longer == 0 || in.interval().Seconds() < 2 {
+				return nil, fmt.Sprintf("%.0f renewals, %.0f elections between the samples", renewed, elections)
+			}
+			e = append(e, Evidence{What: "renewals", Value: renewed, Unit: Count, Source: "metrics of all members", At: in.At}, Evidence{What: "elections", Value: elections, Unit: Count, Source: "terms", At: in.At})
+			return []Finding{{ID: "KVD-LEASE-002", Severity: Warning, Subject: "cluster", Evidence: e, ExplainedBy: []string{"KVD-RAFT-003"},
+				Summary: fmt.Sprintf("leases outlive their time: of %s nobody renewed any, and %d have as much left as before or more, since an election begins each anew", counted(len(in.Leases.Asked), "lease"), longer),
+				Remedy:  []string{"end the elections first: then they end by themselves", "--feature-gates=LeaseCheckpoint=true,LeaseCheckpointPersist=true keeps what is left over an election (etcd 3.6 and later)"}}}, ""
+		},
+	}
+}
+
+func electionsBetween(in *Input) float64 {
+	n := 0.0
+	for _, m := range in.view().Answered() {
+		if old, ok := in.before(m.ID); ok && m.Status.RaftTerm > old.Status.RaftTerm {
+			n = max(n, float64(m.Status.RaftTerm-old.Status.RaftTerm))
+		}
+	}
+	return n
+}
+
+// checkLeaseChurn looks at how fast leases are made: each is a raft entry on every
+// member, and none shows in the history.
+func checkLeaseChurn() Check {
+	return Check{
+		Name: "lease churn", Asks: "are leases made at a sane rate?", IDs: []string{"KVD-LEASE-004"}, Needs: []Need{NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			most := -1.0
+			var busiest memberDelta
+			for _, d := range in.deltas() { // every member applies every grant: the most is the cluster's
+				if r, ok := d.Rate("etcd_debugging_lease_granted_total", nil); ok && r > most {
+					most, busiest = r, d
+				}
+			}
+			if most < in.Limits.LeaseRate {
+				return nil, fmt.Sprintf("%.1f grants/s", max(0, most))
+			}
+			puts, _ := busiest.Rate("etcd_mvcc_put_total", nil)
+			return []Finding{{ID: "KVD-LEASE-004", Severity: Warning, Subject: "cluster",
+				Summary:  fmt.Sprintf("%.0f leases are granted each second: raft entries and WAL on every member, and nothing of it shows in the history", most),
+				Evidence: []Evidence{busiest.evidence("leases granted", most, Rate), busiest.evidence("puts", puts, Rate)},
+				Remedy:   []string{"kvd wal stats DATA-DIR: the share of lease_grant, and by whom", "keep one lease alive in each client, instead of one for each request"}}}, ""
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"kvd/pkg/ops/keyspace"
+)
+
+// checkObjects looks at sizes of what is stored. Only a sample of the values is
+// read, so that what is not seen is not said to be small.
+func checkObjects() Check {
+	return Check{
+		Name: "objects", Asks: "is anything stored that is too large?", IDs: []string{"KVD-OBJECT-001", "KVD-OBJECT-002"}, Needs: []Need{NeedKeys},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			largest, where := int64(0), ""
+			for _, g := range in.Keys.Groups {
+				if g.Largest > largest {
+					largest, where = g.Largest, groupName(g)
+				}
+				e := []Evidence{{What: "largest seen", Value: float64(g.Largest), Unit: Bytes, Source: "sample of " + in.Keys.Member, At: in.At},
+					{What: "keys", Value: float64(g.Keys), Unit: Count, Source: "list of " + in.Keys.Member, At: in.At}, {What: "in the mean", Value: mean(g), Unit: Bytes, Source: "sample of " + in.Keys.Member, At: in.At}}
+				switch {
+				case float64(g.Largest) >= in.Limits.ValueBytes:
+					out = append(out, Finding{ID: "KVD-OBJECT-001", Severity: Warning, Subject: groupName(g), Evidence: e,
+						Summary: fmt.Sprintf("there is a value of %s in %s: etcd takes 1.5 MiB at most in a request, and a cluster with a lower limit cannot take it over", size(g.Largest), groupName(g)),
+						Remedy:  []string{"kvd quota --exact --prefix " + string(g.Prefix) + ": all of them", "store large content elsewhere, and its address here"}})
+				case isEndpoints(g) && float64(g.Largest) >= in.Limits.EndpointsBytes:
+					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
+						Summary: fmt.Sprintf("an Endpoints object has %s, and is written whole with each change of one address", size(g.Largest)),
+						Remedy:  []string{"have clients read EndpointSlices; label the Service so that no Endpoints are made of it"}})
+				case g.Keys >= 100 && mean(g) >= in.Limits.ObjectBytes:
+					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
+						Summary: fmt.Sprintf("%s of %s have %s in the mean: each change writes one whole, and each list reads all", counted(g.Keys, "object"), groupName(g), size(int64(mean(g)))),
+						Remedy:  []string{"see what makes them large (managedFields, status, embedded files)", "kvd quota"}})
+				}
+			}
+			if where == "" {
+				return out, "nothing is stored"
+			}
+			return out, fmt.Sprintf("the largest seen has %s, in %s", size(largest), where)
+		},
+	}
+}
+
+func mean(g keyspace.Group) float64 { return g.Bytes.Bytes / float64(max(1, g.Keys)) }
+
+// isEndpoints: the key says services/endpoints, which keys.Layout calls endpoints.
+func isEndpoints(g keyspace.Group) bool {
+	return g.Resource == "endpoints" || strings.HasSuffix(string(g.Prefix), "/services/endpoints/")
+}

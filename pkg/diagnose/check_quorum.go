@@ -1,0 +1,84 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// quorumLost reports that it is known who votes, and that too few of them answer.
+func quorumLost(v cluster.View) bool {
+	return v.VotersKnown() && alive(v) < v.Quorum()
+}
+
+func alive(v cluster.View) int {
+	n := 0
+	for _, m := range v.Voters() {
+		if m.Alive() {
+			n++
+		}
+	}
+	return n
+}
+
+// checkQuorum counts who votes and who answers.
+func checkQuorum() Check {
+	return Check{
+		Name: "quorum", Asks: "is there a leader, and how many failures are survived?",
+		IDs: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-007", "KVD-RAFT-009"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			v := in.view()
+			voters := len(v.Voters())
+			e := []Evidence{
+				{What: "voters", Value: float64(voters), Unit: Count, Source: "member list", At: v.At},
+				{What: "of them answer", Value: float64(alive(v)), Unit: Count, Source: "status of each", At: v.At},
+				{What: "quorum", Value: float64(v.Quorum()), Unit: Count, Source: "member list", At: v.At},
+			}
+			down := []string{"KVD-NET-001", "KVD-RAFT-008"}
+			var out []Finding
+			switch tolerated := v.FailuresTolerated(); {
+			case !v.VotersKnown():
+			case quorumLost(v):
+				out = append(out, Finding{ID: "KVD-RAFT-002", Severity: Critical, Subject: "cluster", Evidence: e, ExplainedBy: down,
+					Summary: fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; nothing can be written, and no member added or removed", alive(v), voters, v.Quorum()),
+					Remedy: []string{"start the members that are down", "if they are lost for good, from the data of one that is left: kvd snapshot restore DATA-DIR/member/snap/db --skip-hash-check",
+						"kvd diagnose --data-dir DIR --data-dir DIR: which of several is the newest"}})
+			case voters > 1 && tolerated == 0:
+				out = append(out, Finding{ID: "KVD-RAFT-007", Severity: Warning, Subject: "cluster", Evidence: e, ExplainedBy: down,
+					Summary: fmt.Sprintf("%d of %d voters answer and it takes %d: the next failure makes the cluster read-only", alive(v), voters, v.Quorum()),
+					Remedy:  []string{"kvd member list", "bring back who is down, or: kvd member replace NAME", "kvd member add, where there are fewer than 3 voters"}})
+			case voters%2 == 0 && voters > 2:
+				out = append(out, Finding{ID: "KVD-RAFT-009", Severity: Info, Subject: "cluster", Evidence: e,
+					Summary: fmt.Sprintf("%d voters survive as many failures as %d would, and each write waits for one more", voters, voters-1),
+					Remedy:  []string{"nothing to hurry: kvd member add or kvd member remove brings it to an odd number"}})
+			}
+			if f, is := noLeader(v); is {
+				out = append(out, f)
+			}
+			return out, fmt.Sprintf("%s, %d answer; %s survived; leader %s", counted(voters, "voter"), alive(v), counted(v.FailuresTolerated(), "more failure"), leaderName(v))
+		},
+	}
+}
+
+func noLeader(v cluster.View) (Finding, bool) {
+	if v.Leader != 0 || len(v.Answered()) == 0 {
+		return Finding{}, false
+	}
+	f := Finding{ID: "KVD-RAFT-001", Severity: Critical, Subject: "cluster", ExplainedBy: []string{"KVD-RAFT-002"},
+		Summary: "no member knows a leader: nothing can be written, no lease is renewed and none expires",
+		Remedy:  []string{"see whether the members reach each other at their peer URLs: kvd member list", "kvd diagnose again in a moment: an election takes a second or two"}}
+	for _, m := range v.Answered() {
+		f.Evidence = append(f.Evidence, status(m, "term of "+name(m), float64(m.Status.RaftTerm), Index))
+	}
+	return f, true
+}
+
+func leaderName(v cluster.View) string {
+	if m, ok := v.LeaderMember(); ok {
+		return name(m)
+	}
+	if v.Leader != 0 {
+		return cluster.FormatID(v.Leader)
+	}
+	return "none"
+}

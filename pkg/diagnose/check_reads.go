@@ -1,0 +1,95 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/metrics"
+)
+
+// checkExpensive counts requests that took longer than --warning-apply-duration:
+// applies, and reads as well (warnOfExpensiveGenericRequest in
+// server/etcdserver/txn/util.go). Where the disk is slow they follow from that.
+func checkExpensive() Check {
+	return Check{
+		Name: "requests", Asks: "are requests quick to serve?", IDs: []string{"KVD-READ-001"}, Needs: []Need{NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			fsync, commit := in.latencies(metrics.WALFsync), in.latencies(metrics.BackendCommit)
+			most, who := 0.0, ""
+			var out []Finding
+			for _, d := range in.deltas() {
+				n, ok := d.Counter("etcd_server_slow_apply_total", nil)
+				rate := n / max(1, d.Elapsed().Seconds())
+				if !ok {
+					continue
+				}
+				if rate >= most {
+					most, who = rate, name(d.Member)
+				}
+				if rate < in.Limits.SlowApplies {
+					continue
+				}
+				f := Finding{ID: "KVD-READ-001", Severity: Warning, Subject: name(d.Member),
+					Summary:  fmt.Sprintf("%s serves expensive requests: %.0f took longer than 100 ms in %s", name(d.Member), n, Seconds.Show(d.Elapsed().Seconds())),
+					Evidence: append([]Evidence{d.evidence("slow requests", n, Count)}, requestEvidence(d)...),
+					Remedy: []string{"find full lists and large values: kvd quota, and \"apply request took too long\" in the log of " + name(d.Member),
+						"page lists (limit), read serializable where old data will do, store large values elsewhere"}}
+				switch {
+				case slow(fsync, d.Member, in.Limits.FsyncP99):
+					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-001")
+				case slow(commit, d.Member, in.Limits.CommitP99):
+					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-002")
+				case len(fsync) > 0:
+					f.Summary += "; its disk is not why"
+				}
+				out = append(out, f)
+			}
+			if who == "" {
+				return out, ""
+			}
+			return out, fmt.Sprintf("%.1f/s took longer than 100 ms at %s, the most", most, who)
+		},
+	}
+}
+
+// requestEvidence is what else the metrics say of the requests.
+func requestEvidence(d memberDelta) []Evidence {
+	var out []Evidence
+	for _, h := range []struct{ name, what string }{
+		{"etcd_server_range_duration_seconds", "p99 of ranges"}, {"etcd_server_apply_duration_seconds", "p99 of applies"}, {metrics.WALFsync, "p99 of WAL fsync"},
+	} {
+		if got, ok := d.Histogram(h.name, nil); ok && got.Count > 0 {
+			out = append(out, d.evidence(h.what, got.Quantile(0.99), Seconds))
+		}
+	}
+	if n, ok := d.To.Value(metrics.ProposalsPending, nil); ok {
+		out = append(out, sampled(d.Member, d.To, "proposals pending", n, Count))
+	}
+	if r, ok := d.Rate("etcd_network_client_grpc_sent_bytes_total", nil); ok {
+		out = append(out, d.evidence("bytes sent to clients each second", r, Bytes))
+	}
+	return out
+}
+
+// checkReadIndex counts linearizable reads that waited too long for the leader's
+// word (server/etcdserver/read/read.go).
+func checkReadIndex() Check {
+	return Check{
+		Name: "read indexes", Asks: "do linearizable reads get through?", IDs: []string{"KVD-READ-002"}, Needs: []Need{NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			for _, d := range in.deltas() {
+				late, okA := d.Counter("etcd_server_slow_read_indexes_total", nil)
+				failed, okB := d.Counter("etcd_server_read_indexes_failed_total", nil)
+				if !okA && !okB || late+failed < in.Limits.ReadIndexes {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-READ-002", Severity: Warning, Subject: name(d.Member),
+					Summary:     fmt.Sprintf("linearizable reads through %s are late or fail: %.0f late, %.0f failed between the samples", name(d.Member), late, failed),
+					Evidence:    []Evidence{d.evidence("slow read indexes", late, Count), d.evidence("failed read indexes", failed, Count)},
+					Remedy:      []string{"see whether " + name(d.Member) + " reaches the leader, and how busy that is", "kvd status"},
+					ExplainedBy: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-003", "KVD-NET-003", "KVD-DISK-001"}})
+			}
+			return out, "none late, none failed"
+		},
+	}
+}

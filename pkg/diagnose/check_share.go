@@ -1,0 +1,44 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/keyspace"
+)
+
+// checkShare names the resource or the prefix that most of the live data is in, where live
+// data is what fills the file: then neither compaction nor defragmentation helps.
+func checkShare() Check {
+	return Check{
+		Name: "what is stored", Asks: "does one resource fill the file?", IDs: []string{"KVD-SPACE-007"}, Needs: []Need{NeedView, NeedKeys},
+		Look: func(in *Input) ([]Finding, string) {
+			c, ok := in.content()
+			if !ok || len(in.Keys.Groups) == 0 {
+				return nil, "nothing is stored"
+			}
+			g := in.Keys.Groups[0]
+			good := fmt.Sprintf("the most is in %s: %s, %s of the live bytes", groupName(g), counted(g.Keys, "key"), percent(g.Share))
+			used, ok := c.m.Status.UsageRatio()
+			if !ok || used < in.Limits.ShareUsage || g.Share < in.Limits.ShareRatio || float64(c.live) < in.Limits.ShareRatio*float64(c.size) {
+				return nil, good
+			}
+			f := Finding{ID: "KVD-SPACE-007", Severity: Warning, Subject: groupName(g),
+				Summary: fmt.Sprintf("%s of the live bytes are in %s: %s, %s; compaction and defragmentation give nothing back of that",
+					percent(g.Share), groupName(g), counted(g.Keys, "key"), size(int64(g.Bytes.Bytes))),
+				Evidence: append(c.evidence(in), Evidence{What: groupName(g), Value: g.Bytes.Bytes, Unit: Bytes, Source: "sample of " + name(c.m), At: in.At}),
+				Remedy:   []string{"kvd quota", "delete what is not needed there: deletes work while NOSPACE is raised", "or raise --quota-backend-bytes; etcd suggests 8 GiB at most"}}
+			if len(in.Keys.Spaces) > 0 {
+				s := in.Keys.Spaces[0]
+				f.Evidence = append(f.Evidence, Evidence{What: "namespace " + string(s.Namespace), Value: s.Share, Unit: Ratio, Source: "sample of " + name(c.m), At: in.At})
+			}
+			return []Finding{f}, ""
+		},
+	}
+}
+
+func groupName(g keyspace.Group) string {
+	if g.Resource != "" {
+		return g.Resource
+	}
+	return string(g.Prefix)
+}

@@ -1,0 +1,120 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-semver/semver"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// defect is a fault of some releases that an update ends.
+type defect struct {
+	from, fixed string // of one minor version: from ≤ version < fixed
+	severity    Severity
+	what        string
+	ref         string
+}
+
+// defects are known ones, by what they do to data or to the quota.
+func defects() []defect {
+	const nested = "a put in a Txn inside a Txn does not count against the quota, so that the file can grow past it without an alarm"
+	return []defect{
+		{"3.5.0", "3.5.3", Critical, "a member that is killed under load can lose or repeat entries, and differ from its peers from then on", "etcd issue 13766"},
+		{"3.5.3", "3.5.6", Warning, "a member that is killed while it defragments can apply entries twice, and differ from its peers from then on", "etcd issue 14685"},
+		{"3.4.0", "3.5.33", Info, nested, "etcd issue 22134"},
+		{"3.6.0", "3.6.14", Info, nested, "etcd issue 22134"},
+		{"3.7.0", "3.7.1", Info, nested, "etcd issue 22134"},
+	}
+}
+
+// parse reads a version, without what stands behind its numbers.
+func parse(s string) (*semver.Version, bool) {
+	s, _, _ = strings.Cut(s, "-")
+	v, err := semver.NewVersion(s)
+	return v, err == nil
+}
+
+func (d defect) has(v *semver.Version) bool {
+	return !v.LessThan(*semver.New(d.from)) && v.LessThan(*semver.New(d.fixed))
+}
+
+// checkVersions looks at which versions run together, and what they are known for.
+func checkVersions() Check {
+	return Check{
+		Name: "versions", Asks: "do the members run one version, without known faults?",
+		IDs: []string{"KVD-VERSION-001", "KVD-VERSION-002", "KVD-VERSION-003"}, Needs: []Need{NeedView},
+		Look: func(in *Input) ([]Finding, string) {
+			v := in.view()
+			by := map[string][]cluster.Member{}
+			for _, m := range v.Answered() {
+				by[m.Status.Version] = append(by[m.Status.Version], m)
+			}
+			var all []string
+			for s := range by {
+				all = append(all, s)
+			}
+			slices.Sort(all)
+			out := skew(v, by, all)
+			for _, s := range all {
+				out = append(out, known(by[s], s)...)
+			}
+			return append(out, downgrades(v)...), strings.Join(all, ", ")
+		},
+	}
+}
+
+// skew is a remark for patch releases, which run side by side well, and a warning
+// for minor ones, during which the cluster is held at the older one's abilities.
+func skew(v cluster.View, by map[string][]cluster.Member, all []string) []Finding {
+	if len(all) < 2 {
+		return nil
+	}
+	f := Finding{ID: "KVD-VERSION-001", Severity: Info, Subject: "cluster", Remedy: []string{"finish the update: one member at a time, the leader last"}}
+	minors := map[string]bool{}
+	var said []string
+	for _, s := range all {
+		said = append(said, names(by[s])+" run "+s)
+		if p, ok := parse(s); ok {
+			minors[fmt.Sprintf("%d.%d", p.Major, p.Minor)] = true
+		}
+		f.Evidence = append(f.Evidence, Evidence{What: "version of " + names(by[s]), Text: s, Source: "status", At: v.At})
+	}
+	f.Summary = "the members run different versions: " + list(said)
+	if len(minors) > 1 {
+		f.Severity = Warning
+		f.Summary += "; the cluster can do what the oldest can, and a mixed one is meant for the hours of an update"
+	}
+	return []Finding{f}
+}
+
+func known(members []cluster.Member, version string) []Finding {
+	v, ok := parse(version)
+	if !ok {
+		return nil
+	}
+	var out []Finding
+	for _, d := range defects() {
+		if d.has(v) {
+			out = append(out, Finding{ID: "KVD-VERSION-002", Severity: d.severity, Subject: names(members),
+				Summary:  fmt.Sprintf("etcd %s has a known fault: %s", version, d.what),
+				Evidence: []Evidence{{What: "version", Text: version, Source: "status of " + names(members), At: members[0].At}, {What: "described in", Text: d.ref, Source: "https://github.com/etcd-io/etcd"}},
+				Remedy:   []string{"update to " + d.fixed + " or later"}})
+		}
+	}
+	return out
+}
+
+func downgrades(v cluster.View) []Finding {
+	for _, m := range v.Answered() {
+		if t := m.Status.DowngradeTarget; t != "" {
+			return []Finding{{ID: "KVD-VERSION-003", Severity: Warning, Subject: "cluster",
+				Summary:  fmt.Sprintf("a downgrade to %s is under way: until it ends or is cancelled, no member of a newer version can join", t),
+				Evidence: []Evidence{{What: "target", Text: t, Source: "status of " + name(m), At: m.At}},
+				Remedy:   []string{"finish it: one member at a time with " + t, "or: etcdctl downgrade cancel"}}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package diagnose
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"kvd/pkg/ops/cluster"
+)
+
+// certs looks at the certificates that members show, to clients and to peers, and
+// at our own. Whether they are good is not asked here: one that has expired is to be
+// seen as well.
+func (c *collector) certs(ctx context.Context, v cluster.View) {
+	var config *tls.Config
+	if t, ok := c.http.Transport.(*http.Transport); ok && t.TLSClientConfig != nil {
+		config = t.TLSClientConfig.Clone()
+	} else {
+		config = &tls.Config{}
+	}
+	config.InsecureSkipVerify = true //nolint:gosec // only their dates are read
+	type place struct{ of, url string }
+	var places []place
+	for _, m := range v.Members {
+		places = append(places, place{name(m) + " for clients", m.Endpoint})
+		for _, u := range m.PeerURLs {
+			places = append(places, place{name(m) + " for peers", u})
+		}
+	}
+	found := make([]*Cert, len(places))
+	var wg sync.WaitGroup
+	for i, p := range places {
+		wg.Go(func() { found[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout) })
+	}
+	wg.Wait()
+	for _, f := range found {
+		if f != nil {
+			c.in.Certs = append(c.in.Certs, *f)
+		}
+	}
+	cfg := c.client.Config()
+	for _, own := range []struct{ of, file string }{{"kvd itself, " + cfg.Cert, cfg.Cert}, {"the CA in " + cfg.CACert, cfg.CACert}} {
+		c.in.Certs = append(c.in.Certs, inFile(own.of, own.file)...)
+	}
+}
+
+// shown is the certificate that an https address shows, nil where there is none.
+func shown(ctx context.Context, config *tls.Config, of, address string, timeout time.Duration) *Cert {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Port() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return nil // checkEndpoints says why
+	}
+	defer func() { _ = conn.Close() }()
+	t, ok := conn.(*tls.Conn)
+	if !ok || len(t.ConnectionState().PeerCertificates) == 0 {
+		return nil
+	}
+	return certOf(of, t.ConnectionState().PeerCertificates[0])
+}
+
+func certOf(of string, x *x509.Certificate) *Cert {
+	return &Cert{Of: of, Subject: x.Subject.String(), NotBefore: x.NotBefore, NotAfter: x.NotAfter}
+}
+
+// inFile reads the certificates of a PEM file.
+func inFile(of, path string) []Cert {
+	if path == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var out []Cert
+	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {
+		if x, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			out = append(out, *certOf(of, x))
+		}
+	}
+	return slices.Clip(out)
+}

@@ -1,0 +1,120 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"slices"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+)
+
+func loadFixtures() []fixture {
+	return []fixture{
+		{"disk: one slow of three", func(w *world) { w.fsync[2] = append(repeat(0.002, 190), repeat(0.3, 10)...) }, []string{"KVD-DISK-001 warning"}},
+		{"disk: all slow", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.fsync[id] = repeat(0.05, 200)
+			}
+		}, []string{"KVD-DISK-001 warning", "KVD-DISK-001 warning", "KVD-DISK-001 warning"}},
+		{"disk: a slow one, and what follows", func(w *world) {
+			w.fsync[1], w.commit[1] = repeat(0.3, 100), repeat(0.4, 60)
+			w.grow(1, "etcd_server_slow_apply_total", 40)
+			w.grow(1, "etcd_server_heartbeat_send_failures_total", 9)
+			w.grow(1, "etcd_server_leader_changes_seen_total", 1)
+		}, []string{"KVD-DISK-001 warning", "KVD-DISK-002 warning", "KVD-RAFT-003 warning", "KVD-READ-001 warning"}},
+		{"disk: two slow fsyncs in a hundred years", func(w *world) { w.fsync[2] = append(repeat(0.002, 998), 0.4, 0.4) }, nil},
+		{"disk: too few to tell", func(w *world) { w.fsync[2] = repeat(0.4, 12) }, nil},
+		{"disk: a restart between the samples", func(w *world) {
+			w.fsync[2] = repeat(0.4, 200)
+			w.counters[1][2]["process_start_time_seconds"] = 2000
+		}, nil},
+		{"disk: one sample proves nothing", func(w *world) {
+			w.fsync[2] = repeat(0.4, 200)
+			w.in.Before = nil
+		}, nil},
+		{"commits: slow by themselves", func(w *world) { w.commit[3] = repeat(0.09, 100) }, []string{"KVD-DISK-002 warning"}},
+		{"commits: 16 ms are well", func(w *world) { w.commit[3] = repeat(0.016, 100) }, nil},
+
+		{"requests: expensive ones, and a good disk", func(w *world) {
+			w.grow(1, "etcd_server_slow_apply_total", 60)
+			w.gauge(1, "etcd_server_proposals_pending", 180, 200)
+		}, []string{"KVD-READ-001 warning"}},
+		{"requests: a few", func(w *world) { w.grow(1, "etcd_server_slow_apply_total", 4) }, nil},
+		{"read indexes: late", func(w *world) { w.grow(3, "etcd_server_slow_read_indexes_total", 5) }, []string{"KVD-READ-002 warning"}},
+		{"read indexes: failed", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 3) }, []string{"KVD-READ-002 warning"}},
+		{"read indexes: one", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 1) }, nil},
+
+		{"watchers: many lag", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 25, 25) }, []string{"KVD-WATCH-001 warning"}},
+		{"watchers: events wait", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 50000) }, []string{"KVD-WATCH-001 warning"}},
+		{"watchers: some that have just begun", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 0, 400) }, nil},
+
+		{"memory: it grows at once", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 1*gib, 3*gib) }, []string{"KVD-MEM-001 warning"}},
+		{"memory: it is large and stays", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 9*gib, 9*gib) }, nil},
+
+		{"keys on leases: 100,000 on one", func(w *world) {
+			w.in.Leases.Asked = append(w.in.Leases.Asked, diagnose.LeaseLook{ID: "b2", Granted: 3600, Keys: 100000})
+		}, []string{"KVD-LEASE-001 warning"}},
+		{"keys on leases: kube-apiserver's events", func(w *world) {}, nil},
+		{"leases: very many", func(w *world) { w.in.Leases.Total = 250000 }, []string{"KVD-LEASE-003 warning"}},
+		{"leases end: not while leaders change", func(w *world) {
+			w.in.Leases.Asked = []diagnose.LeaseLook{{ID: "c3", Granted: 20, Before: new(int64(14)), Now: new(int64(19))}}
+			for id := uint64(1); id <= 3; id++ {
+				w.now(id, func(m *cluster.Member) { m.Status.RaftTerm += 2 })
+			}
+		}, []string{"KVD-LEASE-002 warning", "KVD-RAFT-003 warning"}},
+		{"leases end: kept alive over an election", func(w *world) {
+			w.in.Leases.Asked = []diagnose.LeaseLook{{ID: "c3", Granted: 20, Before: new(int64(14)), Now: new(int64(19))}}
+			w.grow(1, "etcd_debugging_lease_renewed_total", 3)
+			for id := uint64(1); id <= 3; id++ {
+				w.now(id, func(m *cluster.Member) { m.Status.RaftTerm++ })
+			}
+		}, []string{"KVD-RAFT-003 warning"}},
+		{"leases end: kept alive", func(w *world) {
+			w.in.Leases.Asked = []diagnose.LeaseLook{{ID: "c3", Granted: 20, Before: new(int64(14)), Now: new(int64(19))}}
+		}, nil},
+		{"lease churn", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.grow(id, "etcd_debugging_lease_granted_total", 2000)
+			}
+		}, []string{"KVD-LEASE-004 warning"}},
+		{"lease churn: a few", func(w *world) { w.grow(1, "etcd_debugging_lease_granted_total", 20) }, nil},
+	}
+}
+
+func placeFixtures() []fixture {
+	return []fixture{
+		{"network: a peer far away", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 4) }, []string{"KVD-NET-003 warning"}},
+		{"network: one slow round trip", func(w *world) { w.rtt["m1>3"] = []float64{0.001, 0.4, 0.001} }, nil},
+		{"advertised: nobody can connect to 0.0.0.0", func(w *world) {
+			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"http://0.0.0.0:2379"} })
+		}, []string{"KVD-NET-002 warning"}},
+		{"advertised: loopback, with peers elsewhere", func(w *world) {
+			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"https://127.0.0.1:2379"} })
+		}, []string{"KVD-NET-002 warning"}},
+		{"advertised: loopback, with all on one machine", func(w *world) {
+			w.both(func(v *cluster.View) {
+				for i := range v.Members {
+					v.Members[i].ClientURLs, v.Members[i].PeerURLs = []string{fmt.Sprintf("http://127.0.0.1:2%d79", i)}, []string{fmt.Sprintf("http://127.0.0.1:2%d80", i)}
+				}
+			})
+		}, nil},
+		{"spread: all on one", func(w *world) { w.gauge(1, "etcd_debugging_mvcc_watch_stream_total", 400, 400) }, []string{"KVD-NET-004 info"}},
+		{"spread: few clients", func(w *world) { w.gauge(1, "etcd_debugging_mvcc_watch_stream_total", 40, 40) }, nil},
+		{"certificates: one expires soon", func(w *world) { w.cert(20) }, []string{"KVD-TLS-001 warning"}},
+		{"certificates: one expires tomorrow", func(w *world) { w.cert(1) }, []string{"KVD-TLS-001 critical"}},
+		{"certificates: one has expired", func(w *world) { w.cert(-1) }, []string{"KVD-TLS-001 critical"}},
+		{"certificates: a year", func(w *world) { w.cert(364) }, nil},
+		{"backups: old", func(w *world) {
+			w.in.Backups = &diagnose.Backups{Dir: "/b", Newest: "x.db", At: w.in.At.AddDate(0, 0, -3), Count: 4}
+		}, []string{"KVD-OPS-002 warning"}},
+		{"backups: none", func(w *world) { w.in.Backups = &diagnose.Backups{Dir: "/b"} }, []string{"KVD-OPS-002 warning"}},
+		{"backups: of today", func(w *world) {
+			w.in.Backups = &diagnose.Backups{Dir: "/b", Newest: "x.db", At: w.in.At.Add(-3600e9), Count: 4}
+		}, nil},
+	}
+}
+
+// cert is a certificate with so many days left.
+func (w *world) cert(days int) {
+	w.in.Certs = slices.Concat(w.in.Certs, []diagnose.Cert{{Of: "m1 for clients", Subject: "CN=m1", NotBefore: w.in.At.AddDate(-1, 0, 0), NotAfter: w.in.At.AddDate(0, 0, days)}})
+}

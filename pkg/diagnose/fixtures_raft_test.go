@@ -1,0 +1,133 @@
+package diagnose_test
+
+import (
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+)
+
+func refused(endpoint string) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseConnectionRefused, Op: "status", Subject: endpoint, Msg: "nobody listens there", Hint: "start it"}
+}
+
+// resize leaves n members, all voters.
+func (w *world) resize(n int) {
+	w.both(func(v *cluster.View) { v.Members = v.Members[:n] })
+	w.in.Lists = nil
+	for id := uint64(n + 1); id <= 3; id++ {
+		delete(w.counters[0], id)
+		delete(w.counters[1], id)
+	}
+}
+
+// fourth adds a member.
+func (w *world) fourth(change func(*cluster.Member)) {
+	w.in.Lists = nil
+	for i, m := range []*diagnose.Moment{w.in.Before, w.in.Now} {
+		x := member(4, i)
+		change(&x)
+		m.View.Members = append(m.View.Members, x)
+	}
+}
+
+func raftFixtures() []fixture {
+	return []fixture{
+		{"quorum: one of three down", func(w *world) { w.down(3, refused("http://10.0.0.3:2379")) }, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
+		{"quorum: two of three down", func(w *world) {
+			w.down(2, refused("http://10.0.0.2:2379"))
+			w.down(3, refused("http://10.0.0.3:2379"))
+			w.in.Keys = nil
+			w.both(func(v *cluster.View) { v.Leader = 0 })
+			w.status(1, func(s *cluster.Status) { s.Leader = 0 })
+		}, []string{"KVD-NET-001 warning", "KVD-NET-001 warning", "KVD-RAFT-001 critical", "KVD-RAFT-002 critical"}},
+		{"quorum: two voters", func(w *world) { w.resize(2) }, []string{"KVD-RAFT-007 warning"}},
+		{"quorum: four voters", func(w *world) { w.fourth(func(*cluster.Member) {}) }, []string{"KVD-RAFT-009 info"}},
+		{"quorum: one voter is what it is", func(w *world) { w.resize(1); w.in.Keys.Member = "m1 (1)" }, nil},
+		{"quorum: a member that refuses us is there", func(w *world) {
+			w.down(3, &fault.Error{Kind: fault.Denied, Cause: cluster.CausePermissionDenied, Msg: "permission denied"})
+		}, nil},
+		{"leader: none", func(w *world) {
+			w.both(func(v *cluster.View) { v.Leader = 0 })
+		}, []string{"KVD-RAFT-001 critical"}},
+
+		{"unstarted: a voter", func(w *world) {
+			w.fourth(func(m *cluster.Member) { m.Name, m.ClientURLs, m.Status, m.Endpoint = "", nil, nil, "" })
+		}, []string{"KVD-RAFT-007 warning", "KVD-RAFT-008 warning"}},
+		{"unstarted: beside a single voter", func(w *world) {
+			w.resize(1)
+			w.in.Keys.Member = "m1 (1)"
+			w.both(func(v *cluster.View) {
+				v.Leader = 0
+				m := member(2, 0)
+				m.Name, m.ClientURLs, m.Status, m.Endpoint = "", nil, nil, ""
+				v.Members = append(v.Members, m)
+			})
+		}, []string{"KVD-RAFT-001 critical", "KVD-RAFT-002 critical", "KVD-RAFT-008 critical"}},
+
+		{"lists: a zombie on one member", func(w *world) {
+			zombie := member(9, 1)
+			zombie.Status = nil
+			w.in.Lists[0].Members = append(w.in.Lists[0].Members, zombie)
+			w.both(func(v *cluster.View) { // its list may be the one that the view is made of
+				zombie.Err = refused("http://10.0.0.9:2379")
+				v.Members = append(v.Members, zombie)
+			})
+		}, []string{"KVD-RAFT-010 warning"}},
+		{"lists: one lacks a member", func(w *world) { w.in.Lists[1].Members = w.in.Lists[1].Members[:2] }, []string{"KVD-RAFT-010 warning"}},
+		{"lists: another order is none", func(w *world) {
+			l := w.in.Lists[1].Members
+			l[0], l[2] = l[2], l[0]
+		}, nil},
+
+		{"one cluster: an endpoint of another", func(w *world) {
+			w.in.Now.View.Strangers = []cluster.Stranger{{Endpoint: "http://10.0.0.3:2379", ClusterID: 0xbad, MemberID: 7, Revision: 12}}
+		}, []string{"KVD-RAFT-012 critical"}},
+
+		{"elections: one, by the term", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.now(id, func(m *cluster.Member) { m.Status.RaftTerm++ })
+			}
+		}, []string{"KVD-RAFT-003 warning"}},
+		{"elections: one, by the counters", func(w *world) { w.grow(2, "etcd_server_leader_changes_seen_total", 1) }, []string{"KVD-RAFT-003 warning"}},
+		{"elections: many in a long life", func(w *world) { w.gauge(2, "etcd_server_leader_changes_seen_total", 4000, 4000) }, nil},
+
+		{"lag: a follower behind at both looks", func(w *world) {
+			w.status(3, func(s *cluster.Status) { s.RaftIndex -= 1500; s.AppliedIndex -= 1500; s.Revision -= 1500 })
+		}, []string{"KVD-RAFT-004 warning"}},
+		{"lag: behind and catching up", func(w *world) {
+			w.in.Before.View.Members[2].Status.RaftIndex -= 9000
+			w.in.Before.View.Members[2].Status.AppliedIndex -= 9000
+			w.now(3, func(m *cluster.Member) { m.Status.RaftIndex -= 1200; m.Status.AppliedIndex -= 1200 })
+		}, []string{"KVD-RAFT-004 info"}},
+		{"lag: at one look only", func(w *world) {
+			w.now(3, func(m *cluster.Member) { m.Status.RaftIndex -= 4000; m.Status.AppliedIndex -= 4000 })
+		}, nil},
+		{"lag: committed and not applied", func(w *world) {
+			w.status(2, func(s *cluster.Status) { s.AppliedIndex -= 2000 })
+		}, []string{"KVD-RAFT-005 warning"}},
+		{"lag: so much that requests are refused", func(w *world) {
+			w.status(2, func(s *cluster.Status) { s.AppliedIndex -= 6000 })
+		}, []string{"KVD-RAFT-005 critical"}},
+
+		{"learner: caught up", func(w *world) {
+			w.fourth(func(m *cluster.Member) { m.Learner, m.Status.Learner = true, true })
+		}, []string{"KVD-RAFT-006 info"}},
+		{"learner: stuck", func(w *world) {
+			w.fourth(func(m *cluster.Member) {
+				m.Learner, m.Status.Learner, m.Status.RaftIndex, m.Status.AppliedIndex = true, true, 7, 7
+			})
+		}, []string{"KVD-RAFT-006 warning"}},
+		{"learner: far behind and getting on", func(w *world) {
+			n := uint64(0)
+			w.fourth(func(m *cluster.Member) {
+				n += 20000
+				m.Learner, m.Status.Learner, m.Status.RaftIndex, m.Status.AppliedIndex = true, true, n, n
+			})
+		}, []string{"KVD-RAFT-006 info"}},
+		{"learner: never started", func(w *world) {
+			w.fourth(func(m *cluster.Member) {
+				m.Learner, m.Name, m.ClientURLs, m.Status, m.Endpoint = true, "", nil, nil, ""
+			})
+		}, []string{"KVD-RAFT-006 info"}},
+	}
+}

@@ -1,0 +1,144 @@
+package diagnose_test
+
+import (
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
+)
+
+// fill gives every member a file of a size, and so much of it in use.
+func (w *world) fill(quota, size, inUse int64) {
+	for id := uint64(1); id <= 3; id++ {
+		w.status(id, func(s *cluster.Status) { s.Quota, s.DBSize, s.DBInUse = quota, size, inUse })
+	}
+}
+
+// stored sets what the keys were found to be.
+func (w *world) stored(keys, oldest, head int64, live float64) {
+	u := w.in.Keys
+	u.Keys, u.Oldest, u.Revision = keys, oldest, head
+	u.InPages, u.Live = keyspace.Estimate{Bytes: live}, keyspace.Estimate{Bytes: live}
+	u.Groups = []keyspace.Group{{Prefix: "/registry/pods/", Resource: "pods", Keys: keys, Bytes: u.Live, Share: 1, Largest: 8192}}
+}
+
+func spaceFixtures() []fixture {
+	return []fixture{
+		{"nospace: full of history, nobody compacts", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(16*mib, 16*mib, 16*mib)
+			w.stored(50, 1, 4000, 400*1024)
+		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-002 critical", "KVD-SPACE-002 critical", "KVD-SPACE-005 warning"}},
+		{"nospace: full of free pages", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.alarm(2, cluster.AlarmNoSpace)
+			w.alarm(3, cluster.AlarmNoSpace)
+			w.fill(16*mib, 16*mib, 2*mib)
+			w.stored(50, 4000, 4010, 2*mib-emptyFile)
+		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning"}},
+		{"nospace: full of live data", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.alarm(id, cluster.AlarmNoSpace)
+			}
+			w.fill(16*mib, 16*mib, 16*mib)
+			w.stored(1700, 4000, 4010, 16*mib-emptyFile)
+		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-007 warning"}},
+		{"nospace: the quota was raised, the alarm stayed", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(64*mib, 16*mib, 15*mib)
+			w.stored(2000, 4000, 4010, 15*mib-emptyFile)
+		}, []string{"KVD-SPACE-001 critical"}},
+		{"nospace: one small member caps all", func(w *world) {
+			w.alarm(3, cluster.AlarmNoSpace)
+			w.fill(64*mib, 16*mib, 15*mib)
+			w.stored(2000, 4000, 4010, 15*mib-emptyFile)
+			w.status(3, func(s *cluster.Status) { s.Quota = 16 * mib })
+		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-003 critical"}},
+
+		{"health probes: one fails because of the alarm", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(64*mib, 16*mib, 15*mib)
+			w.stored(2000, 4000, 4010, 15*mib-emptyFile)
+			w.grow(1, "etcd_server_health_failures", 2)
+		}, []string{"KVD-OPS-001 warning", "KVD-SPACE-001 critical"}},
+		{"health probes: failures without an alarm are another matter", func(w *world) { w.grow(1, "etcd_server_health_failures", 2) }, nil},
+
+		{"quota: at 85 %", func(w *world) {
+			w.fill(100*mib, 85*mib, 60*mib)
+			w.stored(2000, 4000, 4010, 30*mib)
+		}, []string{"KVD-SPACE-002 warning", "KVD-SPACE-002 warning", "KVD-SPACE-002 warning"}},
+		{"quota: one at 98 %", func(w *world) {
+			w.status(2, func(s *cluster.Status) { s.DBSize = 2 * gib * 98 / 100; s.DBInUse = s.DBSize * 6 / 10 })
+			w.in.Keys.Member = "m3 (3)"
+		}, []string{"KVD-SPACE-002 critical"}},
+		{"quota: at 79 %", func(w *world) {
+			w.fill(100*mib, 79*mib, 60*mib)
+			w.stored(2000, 4000, 4010, 30*mib)
+		}, nil},
+		{"quota: the file's length is nobody's number", func(w *world) { w.fill(16*mib, 20480, 20480); w.stored(3, 1, 4, 200) }, nil},
+		{"quota: servers before 3.6 do not tell", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.status(id, func(s *cluster.Status) { s.QuotaKnown, s.Version, s.Quota = false, "3.5.33", 0 })
+			}
+		}, nil},
+
+		{"quota settings: one differs", func(w *world) { w.status(3, func(s *cluster.Status) { s.Quota = 8 * gib }) }, []string{"KVD-SPACE-003 warning"}},
+		{"quota settings: above 8 GiB everywhere", func(w *world) { w.fill(20*gib, 40*mib, 30*mib) }, []string{"KVD-SPACE-008 info", "KVD-SPACE-008 info", "KVD-SPACE-008 info"}},
+		{"quota settings: switched off", func(w *world) { w.fill(-1, 40*mib, 30*mib) }, []string{"KVD-SPACE-008 info", "KVD-SPACE-008 info", "KVD-SPACE-008 info"}},
+		{"quota settings: 8 GiB is well", func(w *world) { w.fill(8*gib, 40*mib, 30*mib) }, nil},
+
+		{"free pages: of a file that uses its quota up", func(w *world) { w.fill(100*mib, 60*mib, 20*mib); w.stored(2000, 4000, 4010, 15*mib) },
+			[]string{"KVD-SPACE-004 warning", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning"}},
+		{"free pages: far from the quota", func(w *world) { w.fill(2*gib, 60*mib, 20*mib); w.stored(2000, 4000, 4010, 15*mib) }, nil},
+
+		{"history: a compactor that stopped", func(w *world) {
+			w.stored(200, 5, 60005, 200*1024)
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5, Version: 5}
+		}, []string{"KVD-SPACE-005 warning"}},
+		{"history: nothing was ever compacted", func(w *world) { w.stored(500, 1, 9000, 20*mib) }, []string{"KVD-SPACE-005 info"}},
+		{"history: a young cluster", func(w *world) { w.stored(500, 1, 900, 20*mib) }, nil},
+		{"history: ten minutes of a busy cluster", func(w *world) { w.stored(100000, 5_000_000, 5_400_000, 25*mib) }, nil},
+		{"history: much of a large file", func(w *world) { w.fill(8*gib, 1*gib, 900*mib); w.stored(100000, 5_000_000, 5_400_000, 100*mib) }, []string{"KVD-SPACE-005 warning"}},
+
+		{"growth: full within the hour", func(w *world) {
+			w.fill(2*gib, 1*gib, 900*mib)
+			w.stored(100000, 5_000_000, 5_400_000, 850*mib)
+			w.in.Keys.Groups[0].Share = 0.4
+			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 10 * mib })
+		}, []string{"KVD-SPACE-006 warning"}},
+		{"growth: full in minutes", func(w *world) {
+			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 100 * mib; m.Status.DBSize += 100 * mib })
+		}, []string{"KVD-SPACE-006 critical"}},
+		{"growth: a burst far from the quota", func(w *world) {
+			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 3 * mib })
+		}, nil},
+		{"growth: a compaction between the samples", func(w *world) { w.now(1, func(m *cluster.Member) { m.Status.DBInUse -= 9 * mib }) }, nil},
+
+		{"what is stored: one resource fills the file", func(w *world) {
+			w.fill(64*mib, 48*mib, 48*mib)
+			w.stored(1700, 4000, 4010, 46*mib)
+		}, []string{"KVD-SPACE-007 warning"}},
+		{"what is stored: over half of little", func(w *world) { w.stored(1700, 45000, 50200, 20*mib) }, nil},
+
+		{"objects: a value near the limit", func(w *world) { w.in.Keys.Groups[0].Largest = 1500000 }, []string{"KVD-OBJECT-001 warning"}},
+		{"objects: large Endpoints", func(w *world) {
+			w.in.Keys.Groups[0] = keyspace.Group{Prefix: "/registry/services/endpoints/", Resource: "endpoints", Keys: 3, Bytes: keyspace.Estimate{Bytes: 500000}, Share: 0.4, Largest: 300000}
+		}, []string{"KVD-OBJECT-002 warning"}},
+		{"objects: fat custom resources", func(w *world) {
+			w.in.Keys.Groups[0] = keyspace.Group{Prefix: "/registry/x.example.com/things/", Resource: "things.x.example.com", Keys: 200, Bytes: keyspace.Estimate{Bytes: 18 * mib}, Share: 0.4, Largest: 100000}
+		}, []string{"KVD-OBJECT-002 warning"}},
+		{"objects: one large Secret is usual", func(w *world) { w.in.Keys.Groups[0].Largest = 300000 }, nil},
+
+		{"who writes: one key", func(w *world) {
+			w.in.Writes = &diagnose.Writes{Member: "m2", From: 45201, To: 50200, Distinct: 12, Keys: []diagnose.KeyWrites{{Key: []byte("/app/counter"), Writes: 2400}, {Key: []byte("/app/b\x00"), Writes: 1300}}}
+		}, []string{"KVD-CHURN-001 warning"}},
+		{"who writes: many nodes", func(w *world) {
+			w.in.Writes = &diagnose.Writes{Member: "m2", From: 45201, To: 50200, Distinct: 900, Keys: []diagnose.KeyWrites{{Key: []byte("/registry/leases/kube-node-lease/n1"), Writes: 60}}}
+		}, nil},
+		{"who writes: few revisions", func(w *world) {
+			w.in.Writes = &diagnose.Writes{Member: "m2", From: 1, To: 50, Distinct: 1, Keys: []diagnose.KeyWrites{{Key: []byte("a"), Writes: 50}}}
+		}, nil},
+	}
+}
+
+// emptyFile is what a file takes without keys.
+const emptyFile = 5 * 4096

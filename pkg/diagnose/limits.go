@@ -1,0 +1,152 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvd/pkg/ops/fault"
+)
+
+// Limits are the numbers from which on something is a finding. They stand in one
+// table (Table), with their source; DefaultLimits has what that says.
+type Limits struct {
+	QuotaWarning, QuotaCritical   float64
+	FreeRatio, FreeUsage          float64
+	HistoryRatio, HistoryRevs     float64
+	HistoryBytes, HistoryFrom     float64
+	HistoryPerKey, NeverCompacted float64
+	FullWithin, FullCritical      float64
+	ShareRatio, ShareUsage        float64
+	QuotaSuggested                float64
+	LagEntries, ApplyGap          float64
+	LeaderChanges                 float64
+	FsyncP99, CommitP99, PeerTime float64
+	Observations, DiskRatio       float64
+	SlowApplies, ReadIndexes      float64
+	SlowWatchers, PendingEvents   float64
+	ClientsShare, Clients         float64
+	CertWarning, CertCritical     float64
+	LeaseKeys, Leases, LeaseRate  float64
+	ValueBytes, EndpointsBytes    float64
+	ObjectBytes                   float64
+	ChurnShare, ChurnRevs         float64
+	BackupAge                     float64
+	MemoryGrowth                  float64
+}
+
+// Limit is one row of the table.
+type Limit struct {
+	Name    string   `json:"name"`
+	Value   *float64 `json:"value"`
+	Unit    Unit     `json:"unit"`
+	What    string   `json:"what"`
+	Source  string   `json:"source"`
+	Default float64  `json:"default"`
+}
+
+// The sources that several rows have.
+const (
+	fromHardware = "etcd's FAQ and hardware page: p99 of wal_fsync below 10 ms, of backend_commit below 25 ms"
+	fromAlerts   = "docs/deploy/alerts.yaml"
+	fromKvd      = "chosen by kvd"
+)
+
+// Table lists every limit.
+func (l *Limits) Table() []Limit {
+	return []Limit{
+		{"quota_usage_warning", &l.QuotaWarning, Ratio, "a file's share of its quota", fromAlerts + ", as `kvd status --exit-code`", 0.8},
+		{"quota_usage_critical", &l.QuotaCritical, Ratio, "a file's share of its quota", fromAlerts, 0.97},
+		{"free_pages", &l.FreeRatio, Ratio, "free pages in a file", fromAlerts + "; free pages are used again, so only with the next", 0.5},
+		{"free_pages_from_usage", &l.FreeUsage, Ratio, "of its quota that such a file uses", fromAlerts, 0.5},
+		{"history", &l.HistoryRatio, Ratio, "old revisions in a file", fromKvd, 0.5},
+		{"history_bytes", &l.HistoryBytes, Bytes, "of old revisions, below which they are nobody's concern", "as `kvd quota`", 64 << 20},
+		{"uncompacted_revisions", &l.HistoryRevs, Count, "revisions kept, from which on nobody seems to compact",
+			"kube-apiserver compacts every 5 min what is older than 5 min: at 1500 writes/s, which is more than the busiest clusters write, 900,000", 1e6},
+		{"history_per_key", &l.HistoryPerKey, Count, "revisions kept for each live key", fromKvd + ": node leases, the busiest keys of Kubernetes, are written 60 times in 10 min", 100},
+		{"history_revisions", &l.HistoryFrom, Count, "revisions kept, below which that does not matter", fromKvd, 20000},
+		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
+		{"full_within_warning", &l.FullWithin, Seconds, "until the quota is reached, at the rate between the samples", "a short sample sees what the next compaction takes away; kube-apiserver's is every 5 min", 3600},
+		{"full_within_critical", &l.FullCritical, Seconds, "until the quota is reached, at the rate between the samples", "three compactions of kube-apiserver", 900},
+		{"share_of_live_data", &l.ShareRatio, Ratio, "of the live bytes in one resource or namespace", fromKvd, 0.5},
+		{"share_from_usage", &l.ShareUsage, Ratio, "of its quota that the file uses", fromAlerts, 0.5},
+		{"quota_suggested_max", &l.QuotaSuggested, Bytes, "a quota", "etcd warns above 8 GiB (maxQuotaBytes in server/storage/quota.go)", 8 << 30},
+		{"lag_entries", &l.LagEntries, Count, "committed entries that a member has still to receive, in both samples", "as `kvd status --wait`", 1000},
+		{"apply_gap_entries", &l.ApplyGap, Count, "entries committed and not applied, in both samples",
+			"etcd refuses requests above 5000 (maxGapBetweenApplyAndCommitIndex in server/etcdserver/v3_server.go)", 1000},
+		{"leader_changes", &l.LeaderChanges, Count, "elections between the samples", "none is due while all is well", 1},
+		{"wal_fsync_p99", &l.FsyncP99, Seconds, "p99 between the samples", fromHardware, 0.010},
+		{"backend_commit_p99", &l.CommitP99, Seconds, "p99 between the samples", fromHardware, 0.025},
+		{"observations_min", &l.Observations, Count, "between the samples, below which a percentile says nothing", fromKvd, 30},
+		{"disk_ratio", &l.DiskRatio, Count, "times its peers' p99 fsync, from which on it is one member's disk", fromKvd, 4},
+		{"peer_round_trip_p99", &l.PeerTime, Seconds, "p99 between the samples", "etcd's default heartbeat interval of 100 ms is to be about the round trip; half of it is left for the rest", 0.050},
+		{"slow_applies", &l.SlowApplies, Rate, "requests that took longer than --warning-apply-duration, 100 ms", fromKvd, 1},
+		{"slow_read_indexes", &l.ReadIndexes, Count, "slow or failed read indexes between the samples", fromKvd, 3},
+		{"slow_watchers", &l.SlowWatchers, Count, "watchers that lag, in both samples", fromKvd, 10},
+		{"pending_events", &l.PendingEvents, Count, "events read for watchers and not sent yet, in both samples", fromKvd, 10000},
+		{"clients_on_one_member", &l.ClientsShare, Ratio, "of all watch streams", fromKvd, 0.9},
+		{"clients_min", &l.Clients, Count, "watch streams below which their spread says nothing", fromKvd, 50},
+		{"certificate_warning", &l.CertWarning, Seconds, "until a certificate expires", "as `kvd serve`", 30 * 86400},
+		{"certificate_critical", &l.CertCritical, Seconds, "until a certificate expires", fromKvd, 3 * 86400},
+		{"keys_on_one_lease", &l.LeaseKeys, Count, "keys that go in one revision with one lease", fromKvd + ": kube-apiserver puts 1000 events on one, see docs/how-kubernetes-uses-etcd.md", 10000},
+		{"leases", &l.Leases, Count, "leases in all", fromKvd, 100000},
+		{"lease_grants", &l.LeaseRate, Rate, "leases granted", fromKvd + ": each is a raft entry and a WAL record on every member", 50},
+		{"value_bytes", &l.ValueBytes, Bytes, "of one key and value", "etcd's --max-request-bytes is 1.5 MiB for the whole request", 1 << 20},
+		{"endpoints_bytes", &l.EndpointsBytes, Bytes, "of one Endpoints object", "about 1000 addresses, where kube-controller-manager cuts it off", 128 << 10},
+		{"object_bytes", &l.ObjectBytes, Bytes, "the mean of a resource with 100 objects or more", fromKvd, 64 << 10},
+		{"churn_share", &l.ChurnShare, Ratio, "of the latest revisions written to a single key", fromKvd, 0.25},
+		{"churn_revisions", &l.ChurnRevs, Count, "revisions looked at, below which their spread says nothing", fromKvd, 1000},
+		{"memory_growth", &l.MemoryGrowth, Bytes, "that a member's resident memory grew by between the samples", fromKvd, 512 << 20},
+		{"backup_age", &l.BackupAge, Seconds, "of the newest backup", "--max-backup-age", 86400},
+	}
+}
+
+// DefaultLimits returns the table's defaults.
+func DefaultLimits() Limits {
+	var l Limits
+	for _, row := range l.Table() {
+		*row.Value = row.Default
+	}
+	return l
+}
+
+// Set changes limits by NAME=VALUE: a number, or a duration where the unit is
+// seconds. An unknown name or a bad value is an error of kind Usage.
+func (l *Limits) Set(args []string) error {
+	for _, a := range args {
+		name, text, _ := strings.Cut(a, "=")
+		if err := l.set(name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Limits) set(name, text string) error {
+	bad := func(msg string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "limit", Op: "diagnose", Msg: msg, Hint: "`kvd diagnose --explain` lists the limits"}
+	}
+	for _, row := range l.Table() {
+		if row.Name != name {
+			continue
+		}
+		v, err := parseNumber(text, row.Unit)
+		if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+			return bad(fmt.Sprintf("--set %s=%s: %q is not a number of %s", name, text, text, row.Unit))
+		}
+		*row.Value = v
+		return nil
+	}
+	return bad(fmt.Sprintf("--set %s: there is no limit of this name", name))
+}
+
+func parseNumber(text string, u Unit) (float64, error) {
+	if u == Seconds {
+		if d, err := time.ParseDuration(text); err == nil {
+			return d.Seconds(), nil
+		}
+	}
+	return strconv.ParseFloat(text, 64)
+}
