@@ -263,6 +263,12 @@ func findings(o outcome) map[string]string {
 		cause, _ := f["cause"].(string)
 		message, _ := f["message"].(string)
 		hint, _ := f["hint"].(string)
+		if id, ok := f["id"].(string); ok { // of kvd diagnose
+			cause, message = id, fmt.Sprint(f["summary"])
+			if next, _ := f["remedy"].([]any); len(next) > 0 {
+				hint = fmt.Sprint(next[0])
+			}
+		}
 		out[cause] = message + ": " + hint
 	}
 	return out

@@ -23,6 +23,7 @@ type Need string
 // The parts.
 const (
 	NeedView    Need = "status of the members"
+	NeedStatus  Need = "sizes and indexes"
 	NeedTwo     Need = "two looks at the members"
 	NeedMetrics Need = "metrics"
 	NeedDelta   Need = "two samples of the metrics"
@@ -35,6 +36,11 @@ const (
 	NeedCerts   Need = "certificates"
 	NeedHashes  Need = "HashKV of the members"
 	NeedBackups Need = "backups"
+	NeedDirs    Need = "data directories"
+	NeedDBs     Need = "databases"
+	NeedContent Need = "what is stored"
+	NeedDisks   Need = "a measured disk"
+	NeedTarget  Need = "a version to update to"
 )
 
 // Missing is something that could not be looked at.
@@ -72,6 +78,8 @@ type Report struct {
 	Checks    []Result    `json:"checks"`
 	NotLooked []NotLooked `json:"not_looked"`
 	Asked     []Asked     `json:"asked,omitempty"` // what it took to find out
+	Dirs      []DirLine   `json:"data_dirs,omitempty"`
+	Newest    string      `json:"newest_data_dir,omitempty"` // of several: which to keep, and why
 }
 
 // Asked is a kind of request and how many were sent.
@@ -100,6 +108,7 @@ func run(in *Input, checks []Check) Report {
 	}
 	explain(r.Findings)
 	order(r.Findings)
+	r.Dirs, r.Newest = compareDirs(in.Dirs)
 	return r
 }
 

@@ -10,7 +10,7 @@ import (
 // the next writes use them: they matter where the quota is near.
 func checkFree() Check {
 	return Check{
-		Name: "free pages", Asks: "is the quota used up by free pages?", IDs: []string{"KVD-SPACE-004"}, Needs: []Need{NeedView},
+		Name: "free pages", Asks: "is the quota used up by free pages?", IDs: []string{"KVD-SPACE-004"}, Needs: []Need{NeedStatus},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			var out []Finding

@@ -4,14 +4,19 @@ import (
 	"fmt"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/snapshot"
 )
 
 // content is what fills the file of the member whose keys were looked at.
 type content struct {
 	m         cluster.Member
+	source    string // of what was read
 	size      int64
 	live      int64
 	history   int64
+	keys      int64
+	head      int64
+	compacted int64   // revision of the last compaction, 0 for never
 	revisions int64   // kept: the head less the oldest that can be read
 	perKey    float64 // of them for each live key
 }
@@ -20,37 +25,52 @@ type content struct {
 // and two for etcd's own buckets.
 const emptyFile = 5 * 4096
 
-// content splits a file: sizes are the server's own, live bytes are estimated from
-// the sample, and the rest of what is in use is history.
+// content splits the file of the member that was read: sizes are the server's own,
+// live bytes are estimated from the sample, and the rest of what is in use is history.
 func (in *Input) content() (content, bool) {
+	if in.Keys == nil {
+		return content{}, false
+	}
 	for _, m := range in.view().Answered() {
 		if m.Label() != in.Keys.Member {
 			continue
 		}
-		c := content{m: m, size: m.Status.DBSize, revisions: max(0, in.Keys.Revision-in.Keys.Oldest)}
+		c := content{m: m, source: "keys read from " + name(m), size: m.Status.DBSize, keys: in.Keys.Keys, head: in.Keys.Revision,
+			compacted: compactedAt(in.Keys.Oldest), revisions: max(0, in.Keys.Revision-in.Keys.Oldest)}
 		used := max(0, m.Status.DBInUse-emptyFile)
 		c.live = min(int64(in.Keys.InPages.Bytes), used)
 		c.history = used - c.live
 		if c.revisions == 0 {
 			c.history = 0
 		}
-		c.perKey = float64(c.revisions) / float64(max(1, in.Keys.Keys))
+		c.perKey = float64(c.revisions) / float64(max(1, c.keys))
 		return c, true
 	}
 	return content{}, false
 }
 
+// contents are all that were read: a member's, and those of files.
+func (in *Input) contents() []content {
+	var out []content
+	if c, ok := in.content(); ok {
+		out = append(out, c)
+	}
+	for _, s := range in.stored() {
+		if s.v.Content != nil && s.v.Verdict != snapshot.NotRestorable {
+			out = append(out, contentOf(s.path, s.v.Content))
+		}
+	}
+	return out
+}
+
 func (c content) evidence(in *Input) []Evidence {
-	who := "keys read from " + name(c.m)
+	of := func(what string, v int64, u Unit) Evidence {
+		return Evidence{What: what, Value: float64(v), Unit: u, Source: c.source, At: in.At}
+	}
 	return []Evidence{
-		status(c.m, "file", float64(c.size), Bytes), status(c.m, "free pages", float64(c.size-c.m.Status.DBInUse), Bytes),
-		{What: "live data", Value: float64(c.live), Unit: Bytes, Source: who, At: in.At},
-		{What: "history", Value: float64(c.history), Unit: Bytes, Source: who, At: in.At},
-		{What: "given back by compaction and defragmentation", Value: float64(max(0, c.size-c.live-emptyFile)), Unit: Bytes, Source: who, At: in.At},
-		{What: "revisions kept", Value: float64(c.revisions), Unit: Count, Source: who, At: in.At},
-		{What: "live keys", Value: float64(in.Keys.Keys), Unit: Count, Source: who, At: in.At},
-		{What: "head revision", Value: float64(in.Keys.Revision), Unit: Index, Source: who, At: in.At},
-		{What: "last compaction", Value: float64(compactedAt(in.Keys.Oldest)), Unit: Index, Source: who, At: in.At},
+		of("file", c.size, Bytes), of("free pages", c.size-c.m.Status.DBInUse, Bytes), of("live data", c.live, Bytes), of("history", c.history, Bytes),
+		of("given back by compaction and defragmentation", max(0, c.size-c.live-emptyFile), Bytes), of("revisions kept", c.revisions, Count),
+		of("live keys", c.keys, Count), of("head revision", c.head, Index), of("last compaction", c.compacted, Index),
 	}
 }
 
@@ -68,32 +88,39 @@ func compactedAt(oldest int64) int64 {
 // looks every 5 minutes (server/etcdserver/api/v3compactor).
 func checkHistory() Check {
 	return Check{
-		Name: "history", Asks: "does somebody compact?", IDs: []string{"KVD-SPACE-005"}, Needs: []Need{NeedView, NeedKeys},
+		Name: "history", Asks: "does somebody compact?", IDs: []string{"KVD-SPACE-005"}, Needs: []Need{NeedContent},
 		Look: func(in *Input) ([]Finding, string) {
-			c, ok := in.content()
-			if !ok {
-				return nil, ""
+			var out []Finding
+			var good []string
+			for _, c := range in.contents() {
+				last := "nothing was ever compacted"
+				if c.compacted > 0 {
+					last = fmt.Sprintf("the last compaction was to revision %d", c.compacted)
+				}
+				sev, piles := in.historyPiles(c)
+				if !piles {
+					good = append(good, fmt.Sprintf("%s kept for %s; %s", counted(c.revisions, "revision"), counted(c.keys, "key"), last))
+					continue
+				}
+				out = append(out, in.uncompacted(c, sev, last))
 			}
-			last := "nothing was ever compacted"
-			if r := compactedAt(in.Keys.Oldest); r > 0 {
-				last = fmt.Sprintf("the last compaction was to revision %d", r)
-			}
-			good := fmt.Sprintf("%s kept for %s; %s", counted(c.revisions, "revision"), counted(in.Keys.Keys, "key"), last)
-			sev, is := in.historyPiles(c)
-			if !is {
-				return nil, good
-			}
-			f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in),
-				Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(in.Keys.Keys, "live key"), c.perKey, last),
-				Remedy: []string{"kvd compact --step 5000 --pause 1s", "kvd defrag",
-					"see why nobody does: kube-apiserver's --etcd-compaction-interval, or etcd's --auto-compaction-retention (periodic begins a whole period after each start)"}}
-			if m := in.Compactor; m != nil {
-				f.Summary += fmt.Sprintf("; kube-apiserver's %s was last written at revision %d, %s ago", m.Key, m.ModRevision, counted(in.Keys.Revision-m.ModRevision, "revision"))
-				f.Evidence = append(f.Evidence, Evidence{What: m.Key + " written at", Value: float64(m.ModRevision), Unit: Index, Source: "keys read from " + name(c.m), At: in.At})
-			}
-			return []Finding{f}, ""
+			return out, list(good)
 		},
 	}
+}
+
+func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
+	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in),
+		Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(c.keys, "live key"), c.perKey, last),
+		Remedy: []string{"kvd compact --step 5000 --pause 1s", "kvd defrag",
+			"see why nobody does: kube-apiserver's --etcd-compaction-interval, or etcd's --auto-compaction-retention (periodic begins a whole period after each start)"}}
+	if c.m.ID == 0 {
+		f.Subject = c.source
+	} else if m := in.Compactor; m != nil {
+		f.Summary += fmt.Sprintf("; kube-apiserver's %s was last written at revision %d, %s ago", m.Key, m.ModRevision, counted(c.head-m.ModRevision, "revision"))
+		f.Evidence = append(f.Evidence, Evidence{What: m.Key + " written at", Value: float64(m.ModRevision), Unit: Index, Source: c.source, At: in.At})
+	}
+	return f
 }
 
 // historyPiles is a warning where history is much by any measure, and worth a
@@ -108,7 +135,7 @@ func (in *Input) historyPiles(c content) (Severity, bool) {
 		float64(c.revisions) >= l.HistoryRevs,
 		float64(c.revisions) >= l.HistoryFrom && c.perKey >= l.HistoryPerKey:
 		return Warning, true
-	case compactedAt(in.Keys.Oldest) == 0 && float64(c.revisions) >= l.NeverCompacted:
+	case c.compacted == 0 && float64(c.revisions) >= l.NeverCompacted:
 		return Info, true
 	}
 	return "", false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // quorumLost reports that it is known who votes, and that too few of them answer.
@@ -54,6 +55,9 @@ func checkQuorum() Check {
 			}
 			if f, is := noLeader(v); is {
 				out = append(out, f)
+			}
+			if !v.VotersKnown() {
+				return out, "who votes is not known: " + fault.Why(v.VotersErr(""))
 			}
 			return out, fmt.Sprintf("%s, %d answer; %s survived; leader %s", counted(voters, "voter"), alive(v), counted(v.FailuresTolerated(), "more failure"), leaderName(v))
 		},

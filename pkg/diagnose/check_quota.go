@@ -11,7 +11,7 @@ import (
 // its own makes the whole cluster read-only.
 func checkQuota() Check {
 	return Check{
-		Name: "quota", Asks: "has every file room below its quota?", IDs: []string{"KVD-SPACE-002"}, Needs: []Need{NeedView},
+		Name: "quota", Asks: "has every file room below its quota?", IDs: []string{"KVD-SPACE-002"}, Needs: []Need{NeedStatus},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			var out []Finding
@@ -46,7 +46,7 @@ func checkQuota() Check {
 // checkQuotaSettings judges the members' flags.
 func checkQuotaSettings() Check {
 	return Check{
-		Name: "quota settings", Asks: "is the quota the same everywhere, and sane?", IDs: []string{"KVD-SPACE-003", "KVD-SPACE-008"}, Needs: []Need{NeedView},
+		Name: "quota settings", Asks: "is the quota the same everywhere, and sane?", IDs: []string{"KVD-SPACE-003", "KVD-SPACE-008"}, Needs: []Need{NeedStatus},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			usual, known := usualQuota(v)

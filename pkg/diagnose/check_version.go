@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,18 +46,11 @@ func (d defect) has(v *semver.Version) bool {
 func checkVersions() Check {
 	return Check{
 		Name: "versions", Asks: "do the members run one version, without known faults?",
-		IDs: []string{"KVD-VERSION-001", "KVD-VERSION-002", "KVD-VERSION-003"}, Needs: []Need{NeedView},
+		IDs: []string{"KVD-VERSION-001", "KVD-VERSION-002", "KVD-VERSION-003"}, Needs: []Need{NeedStatus},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
-			by := map[string][]cluster.Member{}
-			for _, m := range v.Answered() {
-				by[m.Status.Version] = append(by[m.Status.Version], m)
-			}
-			var all []string
-			for s := range by {
-				all = append(all, s)
-			}
-			slices.Sort(all)
+			by := byVersion(v)
+			all := slices.Sorted(maps.Keys(by))
 			out := skew(v, by, all)
 			for _, s := range all {
 				out = append(out, known(by[s], s)...)
@@ -64,6 +58,15 @@ func checkVersions() Check {
 			return append(out, downgrades(v)...), strings.Join(all, ", ")
 		},
 	}
+}
+
+// byVersion groups the members that answered.
+func byVersion(v cluster.View) map[string][]cluster.Member {
+	by := map[string][]cluster.Member{}
+	for _, m := range v.Answered() {
+		by[m.Status.Version] = append(by[m.Status.Version], m)
+	}
+	return by
 }
 
 // skew is a remark for patch releases, which run side by side well, and a warning

@@ -4,6 +4,10 @@ package diagnose
 // stand before what follows from them.
 func Checks() []Check {
 	return []Check{
+		checkStart(),
+		checkDatabase(),
+		checkDirs(),
+		checkLeft(),
 		checkQuorum(),
 		checkEndpoints(),
 		checkUnstarted(),
@@ -39,6 +43,8 @@ func Checks() []Check {
 		checkSpread(),
 		checkCerts(),
 		checkVersions(),
+		checkUpdate(),
+		checkMeasuredDisk(),
 		checkBackups(),
 	}
 }

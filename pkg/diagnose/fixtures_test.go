@@ -24,7 +24,7 @@ type fixture struct {
 // The rows of one check stand together: bad ones, good ones, and those that look bad
 // and are not.
 func fixtures() []fixture {
-	return slices.Concat(raftFixtures(), spaceFixtures(), dataFixtures(), loadFixtures(), placeFixtures())
+	return slices.Concat(raftFixtures(), spaceFixtures(), dataFixtures(), loadFixtures(), placeFixtures(), fileFixtures())
 }
 
 const (

@@ -19,6 +19,9 @@ type Input struct {
 	Limits Limits
 
 	Before, Now *Moment // two looks, or the second alone
+	// Recorded says that the looks were made of recorded metrics: they are of some
+	// members, and say nothing of who else there is.
+	Recorded bool
 	// Again are more views, taken where the first two looked as if members hold
 	// different data.
 	Again []cluster.View
@@ -32,7 +35,11 @@ type Input struct {
 	Certs     []Cert
 	Hashes    []Hash
 	Differing []DifferingKey // keys that differ between members whose hashes do
+	Dirs      []Dir
+	Files     []File
+	Disks     []DiskTest
 	Backups   *Backups
+	Target    *Target
 
 	Missing []Missing
 	Asked   []Asked
@@ -132,9 +139,11 @@ type Backups struct {
 func (in *Input) has(n Need) bool {
 	switch n {
 	case NeedView:
+		return in.has(NeedStatus) && !in.Recorded
+	case NeedStatus:
 		return in.Now != nil && len(in.Now.View.Members) > 0
 	case NeedTwo:
-		return in.has(NeedView) && in.Before != nil
+		return in.has(NeedStatus) && in.Before != nil
 	case NeedMetrics:
 		return in.Now != nil && len(in.Now.Metrics) > 0
 	case NeedDelta:
@@ -150,11 +159,21 @@ func (in *Input) has(n Need) bool {
 	case NeedKeys:
 		return in.Keys != nil
 	case NeedWrites:
-		return in.Writes != nil
+		return len(in.allWrites()) > 0
 	case NeedCerts:
 		return len(in.Certs) > 0
 	case NeedHashes:
 		return len(in.Hashes) > 1
+	case NeedDirs:
+		return len(in.Dirs) > 0
+	case NeedDBs:
+		return len(in.stored()) > 0
+	case NeedContent:
+		return len(in.contents()) > 0
+	case NeedDisks:
+		return len(in.Disks) > 0
+	case NeedTarget:
+		return in.Target != nil && in.has(NeedView)
 	case NeedBackups:
 		return in.Backups != nil
 	}
@@ -164,7 +183,7 @@ func (in *Input) has(n Need) bool {
 // missing lists what of a kind could not be had. What comes in two samples is
 // missing also where one of them is.
 func (in *Input) missing(n Need) []Missing {
-	of := map[Need][]Need{NeedDelta: {NeedDelta, NeedMetrics}, NeedFsyncs: {NeedDelta, NeedMetrics}, NeedCommits: {NeedDelta, NeedMetrics}}[n]
+	of := map[Need][]Need{NeedContent: {NeedKeys}, NeedDelta: {NeedDelta, NeedMetrics}, NeedFsyncs: {NeedDelta, NeedMetrics}, NeedCommits: {NeedDelta, NeedMetrics}}[n]
 	var out []Missing
 	for _, m := range in.Missing {
 		if m.Need == n || slices.Contains(of, m.Need) {

@@ -16,11 +16,11 @@ import (
 // diagnoseOptions are the flags of kvd diagnose.
 type diagnoseOptions struct {
 	diagnose.CollectOptions
+	diagnoseFiles
 	client    clientFlags
 	sample    byteSize
 	kube      string
 	set       []string
-	backups   string
 	backupAge time.Duration
 	failOn    string
 	strict    bool
@@ -33,12 +33,12 @@ func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
 	o.CollectOptions = diagnose.DefaultCollectOptions()
 	o.sample = byteSize(o.SampleBytes)
 	o.client.addFlags(fs)
+	o.diagnoseFiles.addFlags(fs)
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between the two samples; 0 takes one, which says nothing of what is going on")
 	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
 	fs.Var(&o.sample, "sample", "read at most this much of what is stored, from one follower (0: nothing)")
 	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
 	fs.BoolVar(&o.Hash, "hash", false, "compare what the members hold by HashKV, one member after the other: each answers nobody else meanwhile")
-	fs.StringVar(&o.backups, "backups", "", "`directory` with snapshots, to see how old the newest is")
 	fs.DurationVar(&o.backupAge, "max-backup-age", 24*time.Hour, "how old the newest of --backups may be")
 	fs.StringArrayVar(&o.set, "set", nil, "change a limit: `NAME=VALUE`, see --explain")
 	fs.StringVar(&o.failOn, "fail-on", string(diagnose.Warning), "from which severity on the exit code is 3: warning, critical or none")
@@ -84,7 +84,9 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   kvd diagnose --metrics-url cp-1=http://127.0.0.1:2381     # kubeadm's etcd
   kvd diagnose --hash                               # do all members hold the same?
   kvd diagnose --backups /var/backups/etcd --max-backup-age 12h
-  kvd diagnose --markdown > ticket.md
+  kvd diagnose --target 3.8 --manifest /etc/kubernetes/manifests/etcd.yaml
+  kvd diagnose --data-dir /a --data-dir /b --data-dir /c    # nothing runs: which is newest, which starts
+  kvd diagnose --metrics then.txt --metrics now.txt --disk /var/lib/etcd
   kvd diagnose --explain                            # the limits, and where they are from
   kvd diagnose -o json | jq -r '.findings[] | .id + " " + .subject'`,
 		Exits: []int{3, 4, 6, 8, 9},
@@ -109,12 +111,15 @@ func (o *diagnoseOptions) check() error {
 		o.Layout = o.Layout.With(o.kube)
 	}
 	o.Limits.BackupAge = o.backupAge.Seconds()
-	return o.Limits.Set(o.set)
+	return errors.Join(o.diagnoseFiles.check(), o.Limits.Set(o.set))
 }
 
 func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 	if o.explain {
 		return app.Print(o.Limits.Table(), limitsTable(o.Limits))
+	}
+	if o.offline() {
+		return runOffline(ctx, app, o)
 	}
 	client, err := app.connect(ctx, o.client)
 	if err != nil {
@@ -127,14 +132,16 @@ func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.backups != "" {
-		in.AddBackups(o.backups)
-	}
-	return o.show(app, diagnose.Diagnose(in))
+	return o.conclude(ctx, app, in)
 }
 
-// show prints the report, and returns what the exit code says of it.
-func (o diagnoseOptions) show(app *App, r diagnose.Report) error {
+// conclude adds what files say, prints the report, and returns what the exit code
+// says of it.
+func (o diagnoseOptions) conclude(ctx context.Context, app *App, in *diagnose.Input) error {
+	if err := o.read(ctx, app, in); err != nil {
+		return err
+	}
+	r := diagnose.Diagnose(in)
 	table := diagnosisTable(r)
 	if o.markdown {
 		table = diagnosisMarkdown(r)

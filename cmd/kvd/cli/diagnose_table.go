@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,7 +23,7 @@ func diagnosisTable(r diagnose.Report) func(io.Writer) error {
 			}
 			writeFinding(w, f)
 		}
-		if err := writeGood(w, r); err != nil {
+		if err := errors.Join(dirsTable(w, r), writeGood(w, r)); err != nil {
 			return err
 		}
 		if not := r.Grouped(); len(not) > 0 {

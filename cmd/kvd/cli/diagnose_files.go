@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kvd/cmd/kvd/cli/config"
+	"kvd/cmd/kvd/cli/render"
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/fault"
+)
+
+// diagnoseFiles are the flags of kvd diagnose that name what is at hand where
+// nothing runs.
+type diagnoseFiles struct {
+	diagnose.DirOptions
+	dirs      []string
+	snapshots []string
+	metrics   []string
+	disks     []string
+	target    string
+	manifests []string
+	backups   string
+}
+
+func (o *diagnoseFiles) addFlags(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&o.dirs, "data-dir", nil, "data `directory` of a member: will it start, is it damaged; several are compared")
+	fs.StringVar(&o.WALDir, "wal-dir", "", "where the log of the one --data-dir is, if not in it")
+	fs.StringArrayVar(&o.snapshots, "snapshot", nil, "snapshot or backend `file`")
+	fs.StringArrayVar(&o.metrics, "metrics", nil, "`file` with what a member's /metrics said; two of one member are compared")
+	fs.StringArrayVar(&o.disks, "disk", nil, "measure the disk of a `directory` as etcd's log uses it, for 5 s at most")
+	fs.StringVar(&o.backups, "backups", "", "`directory` with snapshots, to see how old the newest is")
+	fs.StringVar(&o.target, "target", "", "minor `version` that the cluster is to be updated to, for example 3.8: what would it trip over")
+	fs.StringArrayVar(&o.manifests, "manifest", nil, "with --target: `file` with the members' flags (static pod, unit, script)")
+}
+
+// diskTime bounds a measurement.
+const diskTime = 5 * time.Second
+
+// offline reports that files are named and no cluster is.
+func (o *diagnoseOptions) offline() bool {
+	files := len(o.dirs)+len(o.snapshots)+len(o.metrics)+len(o.disks) > 0
+	named := o.client.clusterName != "" || o.client.given()[config.Endpoints] != ""
+	return files && !named
+}
+
+// check finds flags that make no sense together.
+func (o *diagnoseFiles) check() error {
+	usage := func(msg string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diagnose", Msg: msg}
+	}
+	switch {
+	case o.WALDir != "" && len(o.dirs) != 1:
+		return usage("--wal-dir is where the log of one --data-dir is")
+	case len(o.manifests) > 0 && o.target == "":
+		return usage("--manifest says what --target is to be started with")
+	}
+	return nil
+}
+
+// read adds what the files say to an input.
+func (o *diagnoseFiles) read(ctx context.Context, app *App, in *diagnose.Input) error {
+	for _, dir := range o.dirs {
+		if err := in.AddDir(ctx, dir, o.DirOptions, app.Progress()); err != nil {
+			return err
+		}
+	}
+	for _, file := range o.snapshots {
+		if err := in.AddFile(ctx, file, o.DirOptions, app.Progress()); err != nil {
+			return err
+		}
+	}
+	for _, dir := range o.disks {
+		d, err := diagnose.MeasureDisk(ctx, dir, diskTime)
+		if err != nil {
+			return err
+		}
+		in.Disks = append(in.Disks, d)
+	}
+	if len(o.metrics) > 0 {
+		if err := in.AddMetrics(o.metrics); err != nil {
+			return err
+		}
+	}
+	if o.backups != "" {
+		in.AddBackups(o.backups)
+	}
+	if o.target != "" {
+		return in.AddTarget(o.target, o.manifests)
+	}
+	return nil
+}
+
+// runOffline diagnoses from files alone.
+func runOffline(ctx context.Context, app *App, o diagnoseOptions) error {
+	in := &diagnose.Input{At: time.Now(), Limits: o.Limits}
+	return o.conclude(ctx, app, in)
+}
+
+// dirsTable sets data directories side by side.
+func dirsTable(w io.Writer, r diagnose.Report) error {
+	if len(r.Dirs) < 2 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	type l = diagnose.DirLine
+	index := func(v *uint64) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprint(*v)
+	}
+	err := render.Columns[l]{
+		{Header: "directory", Value: func(d l) string { return d.Path }},
+		{Header: "member", Value: func(d l) string { return orDefault(d.Name, d.Member) }},
+		{Header: "cluster", Value: func(d l) string { return d.Cluster }},
+		{Header: "term", Right: true, Value: func(d l) string { return fmt.Sprint(d.Term) }},
+		{Header: "last", Right: true, Value: func(d l) string { return fmt.Sprint(d.Last) }},
+		{Header: "commit", Right: true, Value: func(d l) string { return fmt.Sprint(d.Commit) }},
+		{Header: "consistent", Right: true, Value: func(d l) string { return index(d.ConsistentIndex) }},
+		{Header: "revision", Right: true, Value: func(d l) string {
+			if d.Revision == nil {
+				return "-"
+			}
+			return fmt.Sprint(*d.Revision)
+		}},
+		{Header: "a start", Value: func(d l) string { return d.Starts }},
+	}.Write(w, r.Dirs)
+	if r.Newest != "" {
+		fmt.Fprintln(w, render.Safe(r.Newest))
+	}
+	return err
+}

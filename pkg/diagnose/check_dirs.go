@@ -1,0 +1,219 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/wal"
+)
+
+// DirLine is one data directory beside others.
+type DirLine struct {
+	Path            string  `json:"path"`
+	Member          string  `json:"member_id"`
+	Name            string  `json:"name,omitempty"`
+	Cluster         string  `json:"cluster_id"`
+	Term            uint64  `json:"last_term"`
+	Last            uint64  `json:"last_index"`
+	Commit          uint64  `json:"commit_index"`
+	ConsistentIndex *uint64 `json:"consistent_index,omitempty"`
+	Revision        *int64  `json:"revision,omitempty"`
+	Starts          string  `json:"outcome"`
+	Newest          bool    `json:"newest"`
+}
+
+// compareDirs sets directories side by side and says which is the newest: by the
+// term, then the index of the last entry, as raft compares logs (isUpToDate in
+// raft's log.go), among those on which a start loses nothing.
+func compareDirs(all []Dir) ([]DirLine, string) {
+	var out []DirLine
+	best := -1
+	for _, d := range all {
+		if d.Log == nil {
+			continue
+		}
+		l := DirLine{Path: d.Path, Member: d.Log.Member.String(), Cluster: d.Log.Cluster.String(), Term: d.Log.Numbers.Last.Term, Last: d.Log.Numbers.Last.Index,
+			Commit: d.Log.Numbers.Commit, ConsistentIndex: d.Log.Numbers.Consistent, Starts: string(d.Log.Verdict.Outcome), Name: d.name()}
+		if d.DB != nil && d.DB.Content != nil {
+			l.Revision = &d.DB.Content.Revision
+		}
+		out = append(out, l)
+		if d.usable() && (best < 0 || further(l, out[best])) {
+			best = len(out) - 1
+		}
+	}
+	if best < 0 || len(out) < 2 {
+		return out, ""
+	}
+	b := &out[best]
+	b.Newest = true
+	why := fmt.Sprintf("keep %s: its log goes furthest of those that can be used, to term %d, index %d", b.Path, b.Term, b.Last)
+	var same, other []string
+	for i, l := range out {
+		switch {
+		case i == best:
+		case l.Cluster != b.Cluster:
+			other = append(other, l.Path)
+		case l.Term == b.Term && l.Last == b.Last:
+			same = append(same, l.Path)
+		}
+	}
+	if len(same) > 0 {
+		why += "; as far as " + list(same)
+	}
+	if len(other) > 0 {
+		why += "; " + list(other) + " belongs to another cluster, whose indexes do not compare"
+	}
+	return out, why
+}
+
+func further(a, b DirLine) bool {
+	return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Last, b.Last)) > 0
+}
+
+// usable reports a directory on which a start loses nothing.
+func (d *Dir) usable() bool {
+	return (d.Log.Verdict.Outcome == wal.Starts || d.Log.Verdict.Outcome == wal.Repairs) && !d.damagedDB()
+}
+
+// name is the member's own, as its database has it.
+func (d *Dir) name() string {
+	if d.Log.Database == nil {
+		return ""
+	}
+	for _, m := range d.Log.Database.Members {
+		if m.ID == d.Log.Member {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// checkDirs holds directories against each other and against the running cluster.
+func checkDirs() Check {
+	return Check{
+		Name: "directories", Asks: "do the directories belong together, and to the cluster?",
+		IDs:   []string{"KVD-CORRUPT-002", "KVD-RAFT-008", "KVD-RAFT-011", "KVD-RAFT-012", "KVD-SPACE-001", "KVD-CORRUPT-001"},
+		Needs: []Need{NeedDirs},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			for i := range in.Dirs {
+				d := &in.Dirs[i]
+				if d.Log == nil {
+					continue
+				}
+				out = append(out, in.amongPeers(d)...)
+				out = append(out, d.unstarted()...)
+				out = append(out, d.alarms()...)
+				for j := range in.Dirs[:i] {
+					out = append(out, apart(&in.Dirs[j], d)...)
+				}
+			}
+			return out, fmt.Sprintf("%s looked at", counted(len(in.Dirs), "directory"))
+		},
+	}
+}
+
+// amongPeers compares a log with what the running members know.
+func (in *Input) amongPeers(d *Dir) []Finding {
+	v := in.view()
+	if v.ID == 0 || d.Holder != "" {
+		return nil
+	}
+	var commit uint64
+	for _, m := range v.Answered() {
+		commit = max(commit, m.Status.RaftIndex)
+	}
+	var out []Finding
+	for _, x := range wal.JudgeAmong(wal.Info{Metadata: d.Log.Metadata, Last: d.Log.Numbers.Last}, wal.Peers{Cluster: wal.ID(v.ID), Commit: commit}) {
+		f := Finding{ID: "KVD-RAFT-011", Severity: Warning, Subject: d.Path, Summary: x.Says, Remedy: []string{x.Hint},
+			Evidence: append(d.numbers(), Evidence{What: "committed by the running members", Value: float64(commit), Unit: Index, Source: "status", At: v.At})}
+		if x.Cause == wal.OtherCluster {
+			f.ID, f.Severity = "KVD-RAFT-012", Critical
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// unstarted looks for voters in the database's member list that never started.
+func (d *Dir) unstarted() []Finding {
+	db := d.Log.Database
+	if db == nil || db.Unread != "" {
+		return nil
+	}
+	voters, started := 0, 0
+	var never []string
+	for _, m := range db.Members {
+		switch {
+		case m.Learner:
+		case m.Name == "":
+			voters, never = voters+1, append(never, m.ID.String())
+		default:
+			voters, started = voters+1, started+1
+		}
+	}
+	if len(never) == 0 || voters == 1 {
+		return nil
+	}
+	quorum := voters/2 + 1
+	f := Finding{ID: "KVD-RAFT-008", Severity: Warning, Subject: strings.Join(never, ", "),
+		Summary: fmt.Sprintf("by the database in %s, %s was added and never started, and counts: the quorum is %d of %d", d.Path, strings.Join(never, ", "), quorum, voters),
+		Evidence: []Evidence{{What: "voters", Value: float64(voters), Unit: Count, Source: db.Path}, {What: "of them have started", Value: float64(started), Unit: Count, Source: db.Path},
+			{What: "quorum", Value: float64(quorum), Unit: Count, Source: db.Path}},
+		Remedy: []string{"start it, with its peer URLs and --initial-cluster-state=existing"}}
+	if started < quorum {
+		f.Severity = Critical
+		f.Summary += fmt.Sprintf("; those that have started are %d: a start waits for it and answers nothing, and no removal gets through", started)
+		f.Remedy = append(f.Remedy, fmt.Sprintf("or begin anew from the data: kvd snapshot restore %s --skip-hash-check --data-dir NEW", db.Path))
+	}
+	return []Finding{f}
+}
+
+// alarms are those that a start raises again.
+func (d *Dir) alarms() []Finding {
+	if d.DB == nil || d.DB.Content == nil {
+		return nil
+	}
+	var out []Finding
+	for _, a := range d.DB.Content.Alarms {
+		f := Finding{ID: "KVD-SPACE-001", Severity: Critical, Subject: d.Path, Summary: fmt.Sprintf("the alarm NOSPACE of member %s is stored in it: a start raises it again, and takes no writes", a.MemberID),
+			Evidence: []Evidence{{What: "alarm", Text: a.Type + " of " + a.MemberID.String(), Source: d.DB.File}, {What: "file", Value: float64(d.DB.Content.InUseBytes + d.DB.Content.FreeBytes), Unit: Bytes, Source: d.DB.File}},
+			Remedy:   []string{"start it, and: kvd alarm recover --dry-run"}, ExplainedBy: []string{"KVD-SPACE-005"}}
+		if a.Type == cluster.AlarmCorrupt {
+			f.ID, f.ExplainedBy = "KVD-CORRUPT-001", nil
+			f.Summary = fmt.Sprintf("the alarm CORRUPT for member %s is stored in it: a start raises it again, and takes no writes", a.MemberID)
+			f.Remedy = []string{"start the members, and: kvd diagnose --hash"}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// apart compares two databases that have applied the same entry.
+func apart(a, b *Dir) []Finding {
+	if a.DB == nil || b.DB == nil || a.DB.Content == nil || b.DB.Content == nil || a.Log.Cluster != b.Log.Cluster {
+		return nil
+	}
+	x, y := a.DB.Content, b.DB.Content
+	sameCompaction := x.Digests.KV.CompactRevision == y.Digests.KV.CompactRevision
+	if x.ConsistentIndex != y.ConsistentIndex || x.Revision == y.Revision && (!sameCompaction || x.Digests.KV.Hash == y.Digests.KV.Hash) {
+		return nil
+	}
+	dirs := []string{a.Path, b.Path}
+	slices.Sort(dirs)
+	f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: list(dirs),
+		Summary: fmt.Sprintf("%s have applied the same entries, up to %d, and hold different data", list(dirs), x.ConsistentIndex),
+		Remedy:  []string{"compare with the third: the two that agree are right", "rebuild the other: kvd member replace NAME, with an empty data dir"}}
+	for _, d := range []*Dir{a, b} {
+		c := d.DB.Content
+		f.Evidence = append(f.Evidence, Evidence{What: "revision", Value: float64(c.Revision), Unit: Index, Source: d.Path}, Evidence{What: "hash", Text: fmt.Sprintf("%08x", c.Digests.KV.Hash), Source: d.Path})
+	}
+	if x.Revision != y.Revision {
+		f.Summary += fmt.Sprintf(": revision %d and %d, as after restores from different snapshots", x.Revision, y.Revision)
+	}
+	return []Finding{f}
+}

@@ -1,0 +1,207 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"kvd/pkg/ops/snapshot"
+	"kvd/pkg/ops/wal"
+)
+
+// aboutPair are causes of findings that log and database do not fit each other; all
+// others are about the log alone.
+func aboutPair(cause string) bool {
+	return slices.Contains([]string{wal.NoWAL, wal.LogBehindDB, wal.TermConflict, wal.DBBehindSnap, wal.NotAMember, wal.OtherCluster,
+		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB}, cause)
+}
+
+// checkStart says what a start on a directory does.
+func checkStart() Check {
+	return Check{
+		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004"}, Needs: []Need{NeedDirs},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			good := []string{}
+			for _, d := range in.Dirs {
+				if d.Log == nil {
+					continue
+				}
+				found := d.start()
+				out = append(out, found...)
+				if len(found) == 0 {
+					good = append(good, fmt.Sprintf("%s: %s, up to entry %d", d.Path, d.Log.Verdict.Outcome.Words(), d.Log.Numbers.Last.Index))
+				}
+			}
+			return out, list(good)
+		},
+	}
+}
+
+// start makes findings of a log's verification, the verdict first.
+func (d *Dir) start() []Finding {
+	var out []Finding
+	for _, w := range d.Log.Findings {
+		if w.Severity == wal.Remark {
+			continue
+		}
+		id := "KVD-CORRUPT-003"
+		if aboutPair(w.Cause) {
+			id = "KVD-CORRUPT-004"
+		}
+		if d.damagedDB() && w.Cause == wal.CauseUnread {
+			continue // checkDatabase says it
+		}
+		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),
+			Summary: d.Log.Verdict.Outcome.Words() + ": " + w.Says}
+		if w.Hint != "" {
+			f.Remedy = []string{w.Hint}
+		}
+		d.judgeLostDB(&f, w.Cause)
+		f.Remedy = append(f.Remedy, "kvd wal verify "+d.Path+": every damage, with its place")
+		out = append(out, f)
+	}
+	return out
+}
+
+// judgeLostDB says what is still in the log where the database is gone, or is an
+// older one than the log's snapshot record.
+func (d *Dir) judgeLostDB(f *Finding, cause string) {
+	if cause != wal.CauseNoDB && cause != wal.DBBehindSnap {
+		return
+	}
+	has := uint64(0)
+	if d.Log.Database != nil {
+		has = d.Log.Database.ConsistentIndex
+	}
+	switch {
+	case d.Log.Numbers.Newest.Index == 0 && cause == wal.CauseNoDB && d.First <= 1:
+		f.Severity = Warning
+		f.Summary = "the database is gone, and the log reaches back to index 1: a start applies all of it, and has the whole state again"
+		f.Remedy = []string{"keep a copy of the directory, and start it"}
+	case d.restored() && has == 0:
+		f.Summary += "; the log begins with a restore, whose data were never in it: the same snapshot restored again with the same name, token and peer URLs, with this log beside it, has everything"
+		f.Remedy = append([]string{"keep a copy of the directory before anything is started on it: a start leaves an empty database, which is not the member's data"}, f.Remedy...)
+	case d.First > 0 && d.First <= has+1:
+		f.Summary += fmt.Sprintf("; no entry is missing from index %d on: a copy of the log without its snapshot records, in a NEW directory, replays it", has+1)
+		f.Remedy = append([]string{"keep a copy of the directory: a start leaves an empty database in place of a lost one"}, f.Remedy...)
+	default:
+		f.Summary += fmt.Sprintf("; the log begins at entry %d: entries %d to %d were in the lost database only", d.First, has+1, max(d.First, 1)-1)
+	}
+}
+
+// restored reports that the log was begun by a restore: it writes as many entries
+// as there are members, and a snapshot record behind them (saveWALAndSnap in
+// etcdutl/snapshot/v3_snapshot.go).
+func (d *Dir) restored() bool {
+	for _, m := range d.Marks {
+		if m.Index > 0 {
+			return m.Index < 10 && m.Term <= 1 // no server takes a snapshot that early
+		}
+	}
+	return false
+}
+
+// numbers are the four that have to fit each other, and whose they are.
+func (d *Dir) numbers() []Evidence {
+	v := d.Log
+	out := []Evidence{
+		{What: "last entry", Value: float64(v.Numbers.Last.Index), Unit: Index, Source: d.Path},
+		{What: "its term", Value: float64(v.Numbers.Last.Term), Unit: Index, Source: d.Path},
+		{What: "commit index", Value: float64(v.Numbers.Commit), Unit: Index, Source: d.Path},
+		{What: "newest snapshot record", Value: float64(v.Numbers.Newest.Index), Unit: Index, Source: d.Path},
+		{What: "first entry in the log", Value: float64(d.First), Unit: Index, Source: d.Path},
+		{What: "member and cluster", Text: v.Member.String() + ", " + v.Cluster.String(), Source: d.Path},
+	}
+	if c := v.Numbers.Consistent; c != nil && v.Database != nil {
+		out = append(out, Evidence{What: "consistent index of the database", Value: float64(*c), Unit: Index, Source: v.Database.Path})
+	}
+	return out
+}
+
+func (d *Dir) damagedDB() bool {
+	return d.DB != nil && d.DB.Verdict == snapshot.NotRestorable
+}
+
+// checkDatabase says what is damaged in a database or snapshot.
+func checkDatabase() Check {
+	return Check{
+		Name: "database", Asks: "are all pages and records what they should be?", IDs: []string{"KVD-CORRUPT-005", "KVD-CORRUPT-006"}, Needs: []Need{NeedDBs},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			var good []string
+			for _, s := range in.stored() {
+				if s.v.Verdict == snapshot.Restorable || s.v.Verdict == snapshot.Unproven {
+					good = append(good, fmt.Sprintf("%s: %s", s.path, s.v.Class))
+					continue
+				}
+				f := Finding{ID: "KVD-CORRUPT-005", Severity: Critical, Subject: s.path, Summary: s.v.Verdict.Words() + ": " + s.v.Summary}
+				for i, x := range s.v.Findings {
+					if i < 10 && x.Severity == snapshot.SeverityError {
+						f.Evidence = append(f.Evidence, Evidence{What: x.Class, Text: x.Message, Source: pageOf(x)})
+					}
+				}
+				f.Evidence = append(f.Evidence, Evidence{What: "damages found", Value: float64(s.v.DamagesFound), Unit: Count, Source: s.path})
+				if s.v.Hint != "" {
+					f.Remedy = []string{s.v.Hint}
+				}
+				f.Remedy = append(f.Remedy, "kvd snapshot verify "+s.path+": every page, and what is lost with it")
+				if s.dir != nil {
+					f.Remedy = append(f.Remedy, "one of several members: kvd member replace NAME; the only one: restore the newest snapshot")
+				}
+				out = append(out, f)
+			}
+			for _, d := range in.Dirs {
+				out = append(out, d.lostKeys()...)
+			}
+			return out, list(good)
+		},
+	}
+}
+
+func pageOf(x snapshot.Finding) string {
+	if x.Page == nil {
+		return "the file as a whole"
+	}
+	return fmt.Sprintf("page %d", *x.Page)
+}
+
+func (d *Dir) lostKeys() []Finding {
+	var out []Finding
+	for _, l := range d.Lost {
+		f := Finding{ID: "KVD-CORRUPT-006", Severity: Critical, Subject: d.Path,
+			Summary: fmt.Sprintf("%s that one transaction deleted and put again are gone since the compaction to its own revision, %d: the tombstones are there, the puts are not",
+				counted(len(l.Keys), "key"), l.Revision),
+			Evidence: []Evidence{{What: "compacted to", Value: float64(l.Revision), Unit: Index, Source: d.DB.File},
+				{What: "live keys", Value: float64(d.DB.Content.Keys), Unit: Count, Source: d.DB.File}, {What: "the transaction", Text: fmt.Sprintf("raft entry %d", l.Index), Source: d.Log.Dir}},
+			Remedy: []string{fmt.Sprintf("kvd wal dump %s --index %d --show-values: what they were", d.Path, l.Index), "restore the snapshot from before, or write them again",
+				"etcd up to 3.7.3 does this (issue 22376); kvd compact avoids such a revision"}}
+		for i, k := range l.Keys {
+			if i < 5 {
+				f.Evidence = append(f.Evidence, Evidence{What: "gone", Text: printable(k), Source: fmt.Sprintf("raft entry %d", l.Index)})
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// storedFile is a database or a snapshot.
+type storedFile struct {
+	path string
+	dir  *Dir
+	v    *snapshot.Verification
+}
+
+// stored lists all of them.
+func (in *Input) stored() []storedFile {
+	var out []storedFile
+	for i := range in.Dirs {
+		if d := &in.Dirs[i]; d.DB != nil {
+			out = append(out, storedFile{d.DB.File, d, d.DB})
+		}
+	}
+	for _, f := range in.Files {
+		out = append(out, storedFile{f.Path, nil, f.V})
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/wal"
+)
+
+// SnapFile is a .snap file: raft's snapshot beside the record of it in the log.
+type SnapFile struct {
+	Name    string
+	Damaged string // why it cannot be read; empty: it can
+	Known   bool   // the log has a record of its term and index
+}
+
+// lookAround lists what lies in member/snap beside the database. Since 3.7 a start
+// reads no .snap file: it takes the snapshot's place from the log
+// (recoverSnapshot in server/etcdserver/bootstrap.go).
+func (d *Dir) lookAround() error {
+	dir := filepath.Join(d.Path, "member", "snap")
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fault.OfFile(op, dir, "data_dir", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasSuffix(e.Name(), ".snap"):
+			d.Snaps = append(d.Snaps, readSnap(path, d.Marks))
+		case strings.HasPrefix(e.Name(), "db.tmp."):
+			d.left(path, "the copy of a defragmentation that was killed; etcd 3.7 never removes it")
+		case strings.HasPrefix(e.Name(), "tmp"):
+			d.left(path, "a database that a leader was sending; the next start removes it")
+		case strings.HasSuffix(e.Name(), ".broken"):
+			d.left(path, "put aside by a start that could not read it")
+		}
+	}
+	if d.Log == nil || d.Log.Dir == "" {
+		return nil
+	}
+	broken, err := filepath.Glob(filepath.Join(d.Log.Dir, "*.broken"))
+	for _, path := range broken {
+		d.left(path, "a segment as it was before etcd repaired it")
+	}
+	return err
+}
+
+func (d *Dir) left(path, means string) {
+	if info, err := os.Stat(path); err == nil {
+		d.Left = append(d.Left, LeftFile{path, info.Size(), means})
+	}
+}
+
+// readSnap checks a .snap file as etcd before 3.7 does (Read in
+// server/etcdserver/api/snap/snapshotter.go): a snappb.Snapshot, field 1 the
+// CRC-32C of field 2.
+func readSnap(path string, marks []wal.Mark) SnapFile {
+	s := SnapFile{Name: filepath.Base(path)}
+	var term, index uint64
+	if _, err := fmt.Sscanf(s.Name, "%016x-%016x.snap", &term, &index); err == nil {
+		for _, m := range marks {
+			s.Known = s.Known || m.Index == index && m.Term == term
+		}
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		s.Damaged = err.Error()
+		return s
+	}
+	var crc uint64
+	var data []byte
+	for b := raw; len(b) > 0; {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			s.Damaged = "it is no protobuf message"
+			return s
+		}
+		b = b[n:]
+		switch {
+		case num == 1 && typ == protowire.VarintType:
+			crc, n = protowire.ConsumeVarint(b)
+		case num == 2 && typ == protowire.BytesType:
+			data, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			s.Damaged = "it is no protobuf message"
+			return s
+		}
+		b = b[n:]
+	}
+	if len(data) == 0 || uint64(crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))) != crc {
+		s.Damaged = "its CRC does not fit its content"
+	}
+	return s
+}

@@ -1,0 +1,151 @@
+package diagnose_test
+
+import (
+	"time"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/snapshot"
+	"kvd/pkg/ops/wal"
+)
+
+// dir is a data directory on which all is well.
+func dir(path string) diagnose.Dir {
+	consistent := uint64(60200)
+	log := &wal.Verification{Dir: path + "/member/wal", Metadata: wal.Metadata{Member: 3, Cluster: 0xc1}, Verdict: wal.Verdict{Outcome: wal.Starts, Why: "the log is whole"},
+		Numbers:  wal.Numbers{Last: wal.EntryID{Index: 60200, Term: 5}, Commit: 60199, Newest: wal.Snapshot{Index: 60000, Term: 5}, Consistent: &consistent},
+		Database: &wal.Database{Path: path + "/member/snap/db", ConsistentIndex: 60200, Term: 5, Members: []wal.DatabaseMember{{ID: 1, Name: "m1"}, {ID: 2, Name: "m2"}, {ID: 3, Name: "m3"}}}}
+	s := &snapshot.Status{Revision: 50200, CompactRevision: 45000, Keys: 1000, LiveBytes: 19 * mib, HistoryBytes: 5 * mib, InUseBytes: 30 * mib, FreeBytes: 10 * mib, ConsistentIndex: 60200}
+	s.Digests.KV = snapshot.KVHash{Hash: 7, Revision: 50200, CompactRevision: 45000}
+	return diagnose.Dir{Path: path, Log: log, First: 50001, DB: &snapshot.Verification{File: path + "/member/snap/db", Verdict: snapshot.Unproven, Class: snapshot.ClassRawCopy, Content: s}}
+}
+
+func (w *world) dirs(change func(*diagnose.Dir)) {
+	d := dir("/var/lib/etcd")
+	change(&d)
+	w.in.Dirs = append(w.in.Dirs, d)
+}
+
+// says adds a finding of the log's verification.
+func says(d *diagnose.Dir, o wal.Outcome, s wal.Severity, cause string) {
+	d.Log.Verdict.Outcome = o
+	d.Log.Findings = append(d.Log.Findings, wal.Finding{Severity: s, Mismatch: wal.Mismatch{Cause: cause, Says: "so it is", Hint: "do this"}})
+}
+
+func (w *world) target(v string, flags ...string) {
+	w.in.Target = &diagnose.Target{Version: v, Manifests: []diagnose.Manifest{{Path: "etcd.yaml", Flags: flags}}}
+}
+
+func (w *world) version(v, storage string) {
+	for id := uint64(1); id <= 3; id++ {
+		w.status(id, func(s *cluster.Status) { s.Version, s.StorageVersion = v, storage })
+	}
+}
+
+func fileFixtures() []fixture {
+	return []fixture{
+		{"start: all is well", func(w *world) { w.dirs(func(*diagnose.Dir) {}) }, nil},
+		{"start: a torn last record", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Repairs, wal.Warning, string(wal.Torn)) })
+		}, []string{"KVD-CORRUPT-003 warning"}},
+		{"start: a hidden length", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Drops, wal.Critical, string(wal.Hidden)) })
+		}, []string{"KVD-CORRUPT-003 critical"}},
+		{"start: an old database in its place", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.DBBehindSnap) })
+		}, []string{"KVD-CORRUPT-004 critical"}},
+		{"start: no database, and a log from the beginning", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				says(d, wal.Starts, wal.Critical, wal.CauseNoDB)
+				d.First, d.Log.Numbers.Newest, d.Log.Database, d.DB = 1, wal.Snapshot{}, nil, nil
+			})
+		}, []string{"KVD-CORRUPT-004 warning"}},
+		{"start: remarks are none", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Remark, wal.CauseUncommitted) })
+		}, nil},
+
+		{"database: damaged pages", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.DB.Verdict, d.DB.Class, d.DB.Summary = snapshot.NotRestorable, snapshot.ClassBadPages, "2 damaged pages"
+			})
+		}, []string{"KVD-CORRUPT-005 critical"}},
+		{"database: a raw copy has no hash", func(w *world) { w.in.Files = []diagnose.File{{Path: "raw.db", V: dir("/x").DB}} }, nil},
+		{"database: keys that a compaction took", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.Lost = []diagnose.LostKeys{{Revision: 45000, Index: 51000, Keys: [][]byte{[]byte("a"), []byte("b")}}}
+			})
+		}, []string{"KVD-CORRUPT-006 critical"}},
+
+		{"directories: two with other data at one index", func(w *world) {
+			w.dirs(func(*diagnose.Dir) {})
+			w.dirs(func(d *diagnose.Dir) { d.Path = "/b"; d.DB.Content.Revision += 50 })
+		}, []string{"KVD-CORRUPT-002 critical"}},
+		{"directories: one is behind", func(w *world) {
+			w.dirs(func(*diagnose.Dir) {})
+			w.dirs(func(d *diagnose.Dir) {
+				d.Path = "/b"
+				d.DB.Content.ConsistentIndex -= 9
+				d.DB.Content.Revision -= 9
+			})
+		}, nil},
+		{"directories: an old copy", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Log.Numbers.Last.Index = 59000 })
+		}, []string{"KVD-RAFT-011 warning"}},
+		{"directories: of a restored cluster", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Log.Cluster = 0xbad })
+		}, []string{"KVD-RAFT-012 critical"}},
+		{"directories: an unstarted second voter", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.Log.Database.Members = []wal.DatabaseMember{{ID: 3, Name: "m3"}, {ID: 9}}
+			})
+		}, []string{"KVD-RAFT-008 critical"}},
+		{"directories: an unstarted learner does not vote", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.Log.Database.Members = []wal.DatabaseMember{{ID: 3, Name: "m3"}, {ID: 9, Learner: true}}
+			})
+		}, nil},
+		{"directories: an alarm inside", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.DB.Content.Alarms = []snapshot.Alarm{{MemberID: 3, Type: "NOSPACE"}} })
+		}, []string{"KVD-SPACE-001 critical"}},
+
+		{"left-over: in use", func(w *world) { w.dirs(func(d *diagnose.Dir) { d.Holder, d.DB = "etcd (pid 4242)", nil }) }, []string{"KVD-OPS-003 info"}},
+		{"left-over: a garbled .snap", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.Snaps = []diagnose.SnapFile{{Name: "5-9.snap", Damaged: "its CRC does not fit its content"}}
+			})
+		}, []string{"KVD-OPS-004 info"}},
+		{"left-over: a .snap that the log has forgotten", func(w *world) { w.dirs(func(d *diagnose.Dir) { d.Snaps = []diagnose.SnapFile{{Name: "5-9.snap"}} }) }, nil},
+		{"left-over: a killed defragmentation's copy", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.Left = []diagnose.LeftFile{{Path: "db.tmp.1", Bytes: 1 << 20, Means: "a copy"}}
+			})
+		}, []string{"KVD-OPS-005 info"}},
+
+		{"measured disk: slow", func(w *world) {
+			w.in.Disks = []diagnose.DiskTest{{Dir: "/d", Writes: 200, Bytes: 2300, P50: 8 * time.Millisecond, P99: 60 * time.Millisecond, Max: time.Second}}
+		}, []string{"KVD-DISK-003 warning"}},
+		{"measured disk: one slow write of many", func(w *world) {
+			w.in.Disks = []diagnose.DiskTest{{Dir: "/d", Writes: 1000, Bytes: 2300, P50: time.Millisecond, P99: 3 * time.Millisecond, Max: time.Second}}
+		}, nil},
+
+		{"update: 3.5.12 to 3.6", func(w *world) { w.version("3.5.12", ""); w.target("3.6") }, []string{"KVD-VERSION-002 info", "KVD-VERSION-004 critical"}},
+		{"update: 3.5.22 to 3.6, zombies", func(w *world) { w.version("3.5.22", ""); w.target("3.6") }, []string{"KVD-VERSION-002 info", "KVD-VERSION-004 critical"}},
+		{"update: 3.5.35 to 3.6", func(w *world) {
+			w.version("3.5.35", "")
+			w.target("3.6", "name", "data-dir", "experimental-initial-corrupt-check")
+		}, nil},
+		{"update: 3.6 to 3.7, flags that are gone", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.target("3.7", "name", "experimental-initial-corrupt-check", "experimental-watch-progress-notify-interval")
+		}, []string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: 3.5 to 3.7 leaves one out", func(w *world) { w.version("3.5.35", ""); w.target("3.7") }, []string{"KVD-VERSION-004 critical"}},
+		{"update: 3.7 to 3.8, the last one has not ended", func(w *world) { w.version("3.7.3", "3.6.0"); w.target("3.8") },
+			[]string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: 3.7 to 3.8, a flag that will go", func(w *world) { w.target("3.8", "max-snapshots") }, []string{"KVD-VERSION-004 critical"}},
+		{"update: 3.7 to 3.8", func(w *world) { w.target("3.8", "name", "listen-client-urls") }, nil},
+		{"update: with a learner", func(w *world) {
+			w.fourth(func(m *cluster.Member) { m.Learner, m.Status.Learner = true, true })
+			w.target("3.8")
+		}, []string{"KVD-RAFT-006 info", "KVD-VERSION-004 warning"}},
+	}
+}

@@ -1,0 +1,189 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-semver/semver"
+
+	"kvd/pkg/ops/fault"
+)
+
+// Target is an update that is planned.
+type Target struct {
+	Version   string     // "3.8"
+	Manifests []Manifest // how the members are started
+}
+
+// Manifest is a file with etcd's flags in it.
+type Manifest struct {
+	Path  string
+	Flags []string // without dashes and values
+}
+
+var flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`) //nolint:gochecknoglobals // constant
+
+// AddTarget notes the update that is planned. A manifest is any file with etcd's
+// flags in it: a static pod's, a systemd unit, a script.
+func (in *Input) AddTarget(version string, manifests []string) error {
+	if _, ok := parse(version + ".0"); !ok {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("--target %q: want MAJOR.MINOR, for example 3.7", version)}
+	}
+	in.Target = &Target{Version: version}
+	for _, path := range manifests {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return fault.OfFile(op, path, "manifest", err)
+		}
+		m := Manifest{Path: path}
+		for line := range strings.Lines(string(raw)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "#") {
+				continue
+			}
+			for _, w := range flagWord.FindAllStringSubmatch(line, -1) {
+				m.Flags = append(m.Flags, w[1])
+			}
+		}
+		in.Target.Manifests = append(in.Target.Manifests, m)
+	}
+	return nil
+}
+
+// removal is a flag that a version no longer has, or may no longer have: a server
+// that meets an unknown flag does not start.
+type removal struct{ flag, gone, instead string }
+
+// removals are by comparison of the flags of etcd 3.4 to 3.7; those of 3.8 by what 3.7
+// says of them.
+func removals() []removal {
+	return []removal{
+		{"debug", "3.5", "--log-level=debug"}, {"log-package-levels", "3.5", "--log-level"},
+		{"enable-v2", "3.6", "nothing: the v2 API is gone"}, {"experimental-enable-v2v3", "3.6", "nothing: the v2 API is gone"},
+		{"proxy", "3.6", "etcd grpc-proxy"}, {"proxy-dial-timeout", "3.6", "etcd grpc-proxy"}, {"proxy-failure-wait", "3.6", "etcd grpc-proxy"},
+		{"proxy-read-timeout", "3.6", "etcd grpc-proxy"}, {"proxy-refresh-interval", "3.6", "etcd grpc-proxy"}, {"proxy-write-timeout", "3.6", "etcd grpc-proxy"},
+		{"discovery", "3.7", "--discovery-token and --discovery-endpoints"}, {"discovery-proxy", "3.7", "--discovery-endpoints"},
+		{"max-snapshots", "3.8", "nothing: 3.7 says that it will go"}, {"v2-deprecation", "3.8", "nothing: its value is ignored"},
+	}
+}
+
+// goneIn says in which version a flag is gone, and what takes its place.
+func goneIn(flag string) (gone, instead string, ok bool) {
+	if name, is := strings.CutPrefix(flag, "experimental-"); is && flag != "experimental-enable-v2v3" {
+		switch name {
+		case "initial-corrupt-check":
+			return "3.7", "--feature-gates=InitialCorruptCheck=true", true
+		case "compact-hash-check-enabled":
+			return "3.7", "--feature-gates=CompactHashCheck=true", true
+		case "enable-lease-checkpoint":
+			return "3.7", "--feature-gates=LeaseCheckpoint=true", true
+		case "enable-lease-checkpoint-persist":
+			return "3.7", "--feature-gates=LeaseCheckpointPersist=true", true
+		case "stop-grpc-service-on-defrag":
+			return "3.7", "--feature-gates=StopGRPCServiceOnDefrag=true", true
+		case "txn-mode-write-with-shared-buffer":
+			return "3.7", "--feature-gates=TxnModeWriteWithSharedBuffer=true", true
+		}
+		return "3.7", "--" + name, true
+	}
+	for _, r := range removals() {
+		if r.flag == flag {
+			return r.gone, r.instead, true
+		}
+	}
+	return "", "", false
+}
+
+// checkUpdate looks for what an update to the target would trip over.
+func checkUpdate() Check {
+	return Check{
+		Name: "update", Asks: "can the cluster be updated?", IDs: []string{"KVD-VERSION-004"}, Needs: []Need{NeedTarget},
+		Look: func(in *Input) ([]Finding, string) {
+			to := semver.New(in.Target.Version + ".0")
+			var out []Finding
+			add := func(sev Severity, subject, summary, source, number string, remedy ...string) {
+				out = append(out, Finding{ID: "KVD-VERSION-004", Severity: sev, Subject: subject, Summary: summary, Remedy: remedy,
+					Evidence: []Evidence{{What: "is", Text: number, Source: source, At: in.At}, {What: "update to", Text: in.Target.Version, Source: "--target"}}})
+			}
+			by := byVersion(in.view())
+			for _, version := range slices.Sorted(maps.Keys(by)) {
+				if v, ok := parse(version); ok {
+					updateFrom(add, names(by[version]), v, to)
+				}
+			}
+			in.updateMembers(add)
+			for _, m := range in.Target.Manifests {
+				for _, flag := range slices.Compact(slices.Sorted(slices.Values(m.Flags))) {
+					gone, instead, ok := goneIn(flag)
+					if ok && !to.LessThan(*semver.New(gone + ".0")) {
+						add(Critical, m.Path, fmt.Sprintf("etcd %s has no flag --%s any more, and does not start with it", gone, flag), m.Path, "--"+flag, "replace it: "+instead)
+					}
+				}
+			}
+			return out, fmt.Sprintf("nothing stands against %s that can be seen from here", in.Target.Version)
+		},
+	}
+}
+
+type addFunc func(sev Severity, subject, summary, source, number string, remedy ...string)
+
+// updateFrom judges the step from the version that these members run.
+func updateFrom(add addFunc, who string, v, to *semver.Version) {
+	source := "status of " + who
+	switch {
+	case v.Major == to.Major && v.Minor > to.Minor:
+		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), "etcdctl downgrade validate, then enable")
+	case v.Major == to.Major && v.Minor+1 < to.Minor:
+		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d one goes by every minor version between, with all members on each", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
+			fmt.Sprintf("update to %d.%d first: kvd diagnose --target %d.%d", v.Major, v.Minor+1, v.Major, v.Minor+1))
+	}
+	if v.Major != 3 || v.Minor != 5 || to.Minor < 6 {
+		return
+	}
+	switch {
+	case v.Patch >= 1 && v.Patch < 20:
+		add(Critical, who, "a learner that was promoted under 3.5.1 to 3.5.19 is one again under 3.6, where two of them keep the member from starting (etcd issue 19557)", source, v.String(),
+			"update all members to 3.5.26 or later first, and wait until they are well")
+	case v.Patch < 26:
+		add(Critical, who, "members that were removed long ago can come back under 3.6, which takes the member list from another store than 3.5 (etcd issue 20967)", source, v.String(),
+			"update all members to 3.5.26 or later first, and wait until they are well")
+	}
+}
+
+// updateMembers judges the members as they are now.
+func (in *Input) updateMembers(add addFunc) {
+	v := in.view()
+	for _, m := range v.Learners() {
+		add(Warning, name(m), name(m)+" is a learner: an update is for a cluster at rest", "member list", "learner", "kvd member promote "+name(m), "or: kvd member remove "+name(m))
+	}
+	for _, l := range in.Lists {
+		if key(l.Members) != key(usualList(in.Lists)) {
+			add(Critical, name(l.Of), "the member list of "+name(l.Of)+" differs from the others', and the next version may take it for the right one", "member list of "+name(l.Of), names(l.Members), "see KVD-RAFT-010 first")
+		}
+	}
+	for _, m := range v.Answered() {
+		have, known := parse(m.Status.Version)
+		stored, ok := parse(m.Status.StorageVersion + patchOf(m.Status.StorageVersion))
+		if m.Status.DowngradeTarget != "" {
+			add(Critical, name(m), "a downgrade to "+m.Status.DowngradeTarget+" is under way", "status of "+name(m), m.Status.DowngradeTarget, "etcdctl downgrade cancel")
+		}
+		if known && ok && (stored.Major != have.Major || stored.Minor != have.Minor) {
+			add(Critical, name(m), fmt.Sprintf("the storage of %s is still of version %s: its last update has not ended, since not all members have made it", name(m), m.Status.StorageVersion),
+				"status of "+name(m), m.Status.StorageVersion, "finish that update on every member: kvd status")
+		}
+	}
+	if alive(v) < len(v.Voters()) {
+		add(Critical, "cluster", "not every voter answers: an update takes one more away", "status of each", fmt.Sprintf("%d of %d", alive(v), len(v.Voters())), "bring back who is down: KVD-NET-001")
+	}
+}
+
+// patchOf completes a version of two numbers.
+func patchOf(s string) string {
+	if strings.Count(s, ".") == 1 {
+		return ".0"
+	}
+	return ""
+}
