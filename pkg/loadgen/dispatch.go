@@ -33,8 +33,8 @@ type player struct {
 	waiting []upcoming
 }
 
-func newDispatcher(env *Env, actors []Actor, limit int) *dispatcher {
-	d := &dispatcher{env: env, rec: env.rec, limit: int64(limit), ready: make(chan *player), quit: make(chan struct{})}
+func newDispatcher(env *Env, actors []Actor, limit int, begun time.Time) *dispatcher {
+	d := &dispatcher{env: env, rec: env.rec, begun: begun, limit: int64(limit), ready: make(chan *player), quit: make(chan struct{})}
 	for _, a := range actors {
 		d.players = append(d.players, &player{actor: a, seed: newPace(env.Seed, a.Name, a.Schedule, 1).key})
 	}
@@ -43,8 +43,7 @@ func newDispatcher(env *Env, actors []Actor, limit int) *dispatcher {
 
 // play hands out turns until the horizon (0: without one), the end of ctx, or
 // stop. Requests run in a context of their own, and may go on after it returned.
-func (d *dispatcher) play(ctx, requests context.Context, t *timeline, begun time.Time, horizon time.Duration, stop <-chan struct{}) {
-	d.begun = begun
+func (d *dispatcher) play(ctx, requests context.Context, t *timeline, horizon time.Duration, stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	until := func(at time.Time) bool {
@@ -62,13 +61,13 @@ func (d *dispatcher) play(ctx, requests context.Context, t *timeline, begun time
 		u, more := t.peek()
 		switch {
 		case more && (horizon == 0 || u.due < horizon):
-			if !until(begun.Add(u.due)) {
+			if !until(d.begun.Add(u.due)) {
 				return
 			}
 			t.advance()
 			d.offer(requests, u)
 		case horizon > 0: // nothing more is due, and the run goes on to its end
-			until(begun.Add(horizon))
+			until(d.begun.Add(horizon))
 			return
 		default:
 			select {

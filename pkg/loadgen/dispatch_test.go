@@ -16,13 +16,13 @@ func stage(t *testing.T, limit int, horizon time.Duration, actors []Actor, meanw
 	requests, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	env := &Env{Seed: 1, rec: newRecorder(), run: requests, scale: 1}
-	d := newDispatcher(env, actors, limit)
 	begun := time.Now()
+	d := newDispatcher(env, actors, limit, begun)
 	env.rec.begin(begun, 0)
 	played := make(chan struct{})
 	go func() {
 		defer close(played)
-		d.play(t.Context(), requests, newTimeline(1, actors, 1), begun, horizon, nil)
+		d.play(t.Context(), requests, newTimeline(1, actors, 1), horizon, nil)
 	}()
 	meanwhile(d, giveUp)
 	<-played

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,7 +18,11 @@ import (
 // guard refuses a cluster that a load could hurt somebody on. It sends one range
 // of a single key for each prefix that Kubernetes is known to use.
 func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Options) error {
-	if err := checkTarget(client.Config().Endpoints, v, o.TargetIsMine); err != nil {
+	var at []string
+	for _, m := range v.Members {
+		at = append(at, m.Endpoint)
+	}
+	if err := checkTarget(at, o.TargetIsMine); err != nil {
 		return err
 	}
 	if err := checkRoom(v, o); err != nil {
@@ -36,19 +39,11 @@ func refused(cause, msg, hint string) error {
 	return &fault.Error{Kind: fault.Refused, Cause: cause, Op: "loadgen", Msg: msg, Hint: hint}
 }
 
-// checkTarget refuses a cluster on another machine.
-func checkTarget(given []string, v cluster.View, mine bool) error {
-	if mine {
-		return nil
-	}
-	at := slices.Clone(given)
-	for _, m := range v.Members {
-		if m.Endpoint != "" {
-			at = append(at, m.Endpoint)
-		}
-	}
-	for _, ep := range at {
-		if !onThisMachine(ep) {
+// checkTarget refuses endpoints on another machine. An empty one, of a member that
+// has not been started, is none.
+func checkTarget(endpoints []string, mine bool) error {
+	for _, ep := range endpoints {
+		if ep != "" && !mine && !onThisMachine(ep) {
 			return refused("not_loopback", ep+" is not on this machine, and a load can make a cluster unavailable",
 				"give --target-is-mine if nobody else depends on that cluster")
 		}

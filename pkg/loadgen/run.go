@@ -22,6 +22,9 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	if err := checkTarget(client.Config().Endpoints, o.TargetIsMine); err != nil {
+		return nil, err // before anything is sent
+	}
 	view, err := client.View(ctx)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 		conns: conns, rec: r.rec, sink: sink, run: requests,
 		onFull: func() {
 			if o.StopAtNoSpace {
-				r.end("the quota was reached")
+				r.end(result.StoppedFull)
 			}
 		},
 	}
@@ -97,11 +100,11 @@ func (r *runner) end(why string) {
 
 // play runs warm-up and measurement, and waits for the last answers.
 func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-chan struct{}) error {
-	d := newDispatcher(r.env, cast.Actors, r.opts.MaxInFlight)
 	timeline := newTimeline(r.opts.Seed, cast.Actors, r.opts.TimeScale)
 	scrape.scrape(ctx, false)
 
 	begun := time.Now()
+	d := newDispatcher(r.env, cast.Actors, r.opts.MaxInFlight, begun)
 	r.out.StartedAt = begun.UTC()
 	r.cpuAt = cpuTime()
 	r.cpuMeasure = r.cpuAt
@@ -115,7 +118,7 @@ func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-ch
 		if r.opts.Duration > 0 {
 			horizon = r.opts.Warmup + r.opts.Duration
 		}
-		d.play(ctx, r.requests, timeline, begun, horizon, r.stop)
+		d.play(ctx, r.requests, timeline, horizon, r.stop)
 	}()
 	r.follow(ctx, d, scrape, played, stop)
 	ended := time.Now()
@@ -129,7 +132,7 @@ func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-ch
 	r.row(context.WithoutCancel(ctx), d, scrape)
 	r.finish(ended, scrape)
 	if r.why == "" && ctx.Err() != nil {
-		r.out.Totals.Stopped = "interrupted"
+		r.out.Totals.Stopped = result.StoppedByHand
 	}
 	return err
 }
@@ -143,7 +146,7 @@ func (r *runner) background(cast Cast) func() error {
 		wg.Go(func() {
 			if err := f(r.requests); err != nil && r.requests.Err() == nil {
 				errs[i] = err
-				r.end("a part of the scenario failed")
+				r.end(result.StoppedFailed)
 			}
 		})
 	}
@@ -151,16 +154,22 @@ func (r *runner) background(cast Cast) func() error {
 }
 
 // follow makes a row of each second until the schedule has ended, or the run is
-// stopped.
+// stopped. Rows begin with the measurement: where the warm-up is no whole number of
+// seconds, the first row is the rest of it.
 func (r *runner) follow(ctx context.Context, d *dispatcher, scrape *scraper, played, stop <-chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	next := d.begun.Add(r.opts.Warmup % time.Second)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		for !next.After(time.Now()) { // one that was missed makes a longer row
+			next = next.Add(time.Second)
+		}
+		timer.Reset(time.Until(next))
 		select {
-		case <-tick.C:
+		case <-timer.C:
 			r.row(ctx, d, scrape)
 		case <-stop:
-			r.end("stopped by hand")
+			r.end(result.StoppedByHand)
 			stop = nil // said once
 		case <-played:
 			return
@@ -172,7 +181,7 @@ func (r *runner) follow(ctx context.Context, d *dispatcher, scrape *scraper, pla
 func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
 	now := time.Now()
 	row := r.rec.closeRow(now)
-	row.Waiting = d.inFlight.Load()
+	row.Waiting, row.Memory = d.inFlight.Load(), ownMemory()
 	used := cpuTime()
 	row.CPU = share(used-r.cpuAt, time.Duration(row.Span*float64(time.Second)))
 	r.cpuAt = used
@@ -183,7 +192,7 @@ func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
 	r.out.Rows = result.AppendRow(r.out.Rows, row)
 	if name, at := scrape.usage(row.Members); r.opts.StopAtUsage > 0 && at >= r.opts.StopAtUsage {
 		r.rec.event("quota_guard", fmt.Sprintf("%s is at %.0f %% of its quota", name, 100*at))
-		r.end(fmt.Sprintf("%s was at %.0f %% of its quota", name, 100*at))
+		r.end(result.StoppedAtUsage)
 	}
 	r.sink.Event(r.liveLine(row))
 }

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/loadgen/result"
+	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
@@ -68,16 +69,16 @@ func (t *Turn) Do(ctx context.Context, rpc, resource string, send func(context.C
 
 // Txn sends a transaction. Where its condition is not met, the answer says so
 // and is counted as a conflict. The error is etcd's.
-func (t *Turn) Txn(ctx context.Context, resource string, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (t *Turn) Txn(ctx context.Context, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
 	var resp *clientv3.TxnResponse
 	err := t.Do(ctx, "txn", resource, func(ctx context.Context, c *clientv3.Client) (r Reply, err error) {
-		if resp, err = c.Txn(ctx).If(cmps...).Then(then...).Else(otherwise...).Commit(); err != nil {
+		if resp, err = req.Commit(ctx, c); err != nil {
 			return Reply{}, err
 		}
 		if !resp.Succeeded {
 			return Reply{Conflict: true}, nil
 		}
-		for _, op := range then {
+		for _, op := range req.Then {
 			if op.IsPut() {
 				r.Bytes += int64(len(op.KeyBytes()) + len(op.ValueBytes()))
 			}
@@ -88,10 +89,10 @@ func (t *Turn) Txn(ctx context.Context, resource string, cmps []clientv3.Cmp, th
 }
 
 // Get sends a range request. The error is etcd's.
-func (t *Turn) Get(ctx context.Context, resource, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (t *Turn) Get(ctx context.Context, resource string, req shape.Read) (*clientv3.GetResponse, error) {
 	var resp *clientv3.GetResponse
 	err := t.Do(ctx, "range", resource, func(ctx context.Context, c *clientv3.Client) (r Reply, err error) {
-		if resp, err = c.Get(ctx, key, opts...); err != nil {
+		if resp, err = req.Send(ctx, c); err != nil {
 			return Reply{}, err
 		}
 		for _, kv := range resp.Kvs {

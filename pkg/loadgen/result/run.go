@@ -61,6 +61,7 @@ type Row struct {
 	Dropped int64       `json:"dropped"` // and this many left out, since too many were waiting
 	Waiting int64       `json:"waiting"` // turns begun or waiting at its end
 	CPU     float64     `json:"generator_cpu"`
+	Memory  int64       `json:"generator_memory_bytes"`
 	Lag     float64     `json:"dispatch_lag_p99_seconds"`
 	Ops     []Latencies `json:"ops,omitempty"`
 	Members []MemberRow `json:"members,omitempty"`
@@ -132,10 +133,18 @@ type Header struct {
 	Members      []Member       `json:"members,omitempty"`
 }
 
+// Why a run ended before its time.
+const (
+	StoppedFull    = "nospace"     // the first write was refused for want of space
+	StoppedAtUsage = "quota_guard" // a member was at as much of its quota as was allowed
+	StoppedByHand  = "by_hand"
+	StoppedFailed  = "failed" // a part of the scenario failed
+)
+
 // Totals are the sums over what was measured: everything after the warm-up.
 type Totals struct {
 	Measured float64            `json:"measured_seconds"`
-	Stopped  string             `json:"stopped,omitempty"` // why it ended before its time
+	Stopped  string             `json:"stopped,omitempty"` // why it ended before its time: StoppedFull, …
 	Due      int64              `json:"due"`
 	Sent     int64              `json:"sent"`
 	Dropped  int64              `json:"dropped"`

@@ -23,7 +23,7 @@ func join(a, b Row) Row {
 	out := Row{
 		At: a.At, Span: a.Span + b.Span, Warmup: a.Warmup && b.Warmup,
 		Due: a.Due + b.Due, Sent: a.Sent + b.Sent, Dropped: a.Dropped + b.Dropped, Waiting: b.Waiting,
-		Lag: max(a.Lag, b.Lag),
+		Lag: max(a.Lag, b.Lag), Memory: max(a.Memory, b.Memory),
 		Ops: addOps(a.Ops, b.Ops),
 	}
 	if out.Span > 0 {

@@ -1,0 +1,76 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/server/local"
+)
+
+// Arm is one of two variants that are set against each other.
+type Arm struct {
+	Name     string
+	Scenario func() Scenario // a fresh one for each run
+	Options  Options
+}
+
+// ABOptions is where and how often both are run.
+type ABOptions struct {
+	Repeats int // of each arm
+	Members int // of each throwaway cluster
+	Quota   int64
+	Command local.Command // what the members run; default: this program's serve
+}
+
+// AB runs two arms in turns, ABBA and so on, so that what changes slowly on the
+// machine meets both alike; each run on a fresh cluster on this machine, so that
+// none finds what another left. It returns the runs of both, in order. stop
+// ends the run under way and what would follow, which is an error of kind
+// Interrupted by what the run says of itself; other errors end it too.
+func AB(ctx context.Context, arms [2]Arm, o ABOptions, stop <-chan struct{}, sink progress.Sink) (runs [2][]*result.Run, err error) {
+	for i := range 2 * o.Repeats {
+		which := abba(i)
+		arm := arms[which]
+		sink.Event(progress.Event{Op: "loadgen", Phase: fmt.Sprintf("run %d of %d: %s", i+1, 2*o.Repeats, arm.Name)})
+		run, err := runOnFresh(ctx, arm, o, stop, sink)
+		if run != nil {
+			run.Variant = arm.Name
+			runs[which] = append(runs[which], run)
+		}
+		if err != nil || run.Totals.Stopped == result.StoppedByHand {
+			return runs, err
+		}
+	}
+	return runs, nil
+}
+
+// abba says which arm the i-th run is of: 0, 1, 1, 0, and again.
+func abba(i int) int {
+	pair := i / 2
+	return (i + pair) % 2
+}
+
+// runOnFresh starts a cluster, runs an arm on it, and removes it.
+func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{}, sink progress.Sink) (run *result.Run, err error) {
+	servers, err := local.Start(ctx, local.Options{Members: o.Members, QuotaBytes: o.Quota, Command: o.Command})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	client, err := cluster.Connect(ctx, cluster.Config{Endpoints: servers.Endpoints(), Source: "a throwaway cluster"})
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close() //nolint:errcheck // the members are gone next
+	opts := arm.Options
+	opts.MetricsURLs = metrics.Overrides{}
+	for i := range servers.Len() {
+		opts.MetricsURLs[servers.Name(i)] = servers.MetricsURL(i)
+	}
+	return Run(ctx, client, arm.Scenario(), opts, stop, sink)
+}

@@ -1,0 +1,81 @@
+package loadgen
+
+import (
+	"context"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// CleanOptions is what Clean removes.
+type CleanOptions struct {
+	Prefix  string // Root, or one under it
+	Compact bool
+	DryRun  bool // count, and delete nothing
+}
+
+// DefaultCleanOptions removes everything.
+func DefaultCleanOptions() CleanOptions { return CleanOptions{Prefix: Root, Compact: true} }
+
+// CleanReport is what was removed.
+type CleanReport struct {
+	Prefix      string `json:"prefix"`
+	Keys        int64  `json:"keys"`
+	CompactedTo int64  `json:"compacted_to_revision,omitempty"`
+	DryRun      bool   `json:"dry_run,omitempty"`
+}
+
+// cleanPage is how many keys are deleted at a time: each delete is one entry of the
+// log, which every member applies in one go.
+const cleanPage = 500
+
+// Clean deletes what loads have written, and compacts. Deletes are taken under
+// NOSPACE too. Its errors are *fault.Error, and the report says how far it came.
+func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink progress.Sink) (CleanReport, error) {
+	r := CleanReport{Prefix: o.Prefix, DryRun: o.DryRun}
+	if !strings.HasPrefix(o.Prefix, Root) {
+		return r, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen clean", Subject: o.Prefix, Msg: "is not under " + Root + ", where loads write"}
+	}
+	q, err := client.Quorum(ctx)
+	if err != nil {
+		return r, err
+	}
+	all, err := q.Get(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return r, err
+	}
+	if o.DryRun {
+		r.Keys = all.Count
+		return r, nil
+	}
+	head := all.Header.Revision
+	for {
+		page, err := q.Get(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(cleanPage))
+		if err != nil {
+			return r, err
+		}
+		if len(page.Kvs) == 0 {
+			break
+		}
+		last := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		gone, err := q.Delete(ctx, string(page.Kvs[0].Key), clientv3.WithRange(last))
+		if err != nil {
+			return r, err
+		}
+		r.Keys, head = r.Keys+gone.Deleted, gone.Header.Revision
+		sink.Event(progress.Event{Op: "loadgen clean", Phase: "deleting", Done: r.Keys, Total: all.Count, Unit: "keys"})
+	}
+	if !o.Compact || r.Keys == 0 {
+		return r, nil
+	}
+	if err := q.Compact(ctx, head, false); err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
+		return r, &fault.Error{Kind: fault.Partial, Op: "loadgen clean", Msg: "the keys were deleted, the history was not compacted", Err: err,
+			Hint: fault.HintOf(err)}
+	}
+	r.CompactedTo = head
+	return r, nil
+}

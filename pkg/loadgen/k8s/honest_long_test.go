@@ -1,0 +1,94 @@
+//go:build long
+
+package k8s_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/k8s"
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/server/local"
+)
+
+// A server that is stopped for five seconds at 500 requests a second holds up all
+// that was due in them: 500·(5-x) of them wait x seconds or longer. A closed loop
+// would have sent as many as it has workers, and called the rest quick.
+func TestResponseTimesAreHonest(t *testing.T) {
+	const rate, pause = 500.0, 5.0
+	s := newStage(t, local.Options{})
+	h := heartbeats(5000, 10*time.Second) // each once in the first ten seconds
+	h.StatusPeriod = 1000 * time.Hour
+	o := s.options()
+	o.Duration, o.Warmup = 15*time.Second, time.Second
+	begun := make(chan struct{})
+	sink := progress.Func(func(e progress.Event) {
+		if e.Phase == "measuring" && e.Done == 4 {
+			close(begun)
+		}
+	})
+	paused := make(chan time.Duration, 1)
+	go func() {
+		<-begun
+		if err := s.Pause(0); err != nil {
+			t.Error(err)
+		}
+		at := time.Now()
+		<-time.After(time.Duration(pause * float64(time.Second)))
+		if err := s.Resume(0); err != nil {
+			t.Error(err)
+		}
+		paused <- time.Since(at)
+	}()
+	r, err := loadgen.Run(t.Context(), s.client, h, o, nil, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasted := (<-paused).Seconds()
+	all := r.Latency(func(op result.Op) bool { return op.Waited() }).Response
+	t.Logf("%d requests, %.1f due a second; the server was stopped for %.2f s: p50 %s, p99 %s, max %s; processors %.0f %%, lag %s",
+		all.Count(), float64(r.Totals.Due)/r.Totals.Measured, lasted, all.Quantile(0.5), all.Quantile(0.99), all.Max(), 100*r.Totals.CPU, r.Totals.Lag.Quantile(0.99))
+	for x := 1.0; x <= 4; x++ {
+		want := rate * (lasted - x)
+		got := all.AtLeast(time.Duration(x * float64(time.Second)))
+		t.Logf("%.0f s or longer: %d, want %.0f", x, got, want)
+		if math.Abs(float64(got)-want) > want/10 {
+			t.Errorf("%d requests took %.0f s or longer, want %.0f ± 10 %%", got, x, want)
+		}
+	}
+	if r.Totals.Dropped != 0 || r.Totals.Sent != r.Totals.Due {
+		t.Errorf("due %d, begun %d, left out %d", r.Totals.Due, r.Totals.Sent, r.Totals.Dropped)
+	}
+	if n := r.Count(func(op result.Op) bool { return !op.Done() }); n != 0 {
+		t.Errorf("%d requests failed: %+v", n, r.Totals.Causes)
+	}
+}
+
+// A generator's memory does not grow with the length of the run.
+func TestMemoryIsFlat(t *testing.T) {
+	s := newStage(t, local.Options{QuotaBytes: 8 << 30})
+	h := heartbeats(2040, time.Second) // 2000 a second
+	o := s.options()
+	o.Warmup, o.Duration = time.Minute, 10*time.Minute
+	r := s.play(t, k8s.WithCompaction(h, 30*time.Second), o)
+	var memory []int64
+	for _, row := range r.Rows {
+		if !row.Warmup {
+			memory = append(memory, row.Memory)
+		}
+	}
+	median := func(rows []int64) float64 {
+		rows = slices.Sorted(slices.Values(rows))
+		return float64(rows[len(rows)/2])
+	}
+	first, last := median(memory[:60]), median(memory[len(memory)-60:])
+	t.Logf("%.0f requests a second, %.1f MiB in the first minute, %.1f MiB in the last, at most %.1f MiB; processors %.0f %%",
+		float64(r.Totals.Sent)/r.Totals.Measured, first/(1<<20), last/(1<<20), float64(slices.Max(memory))/(1<<20), 100*r.Totals.CPU)
+	if last > 1.1*first {
+		t.Errorf("memory grew from %.0f to %.0f bytes", first, last)
+	}
+}

@@ -1,0 +1,60 @@
+package result
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each line of each chart is drawn with all its points, and its maximum is the
+// report's; a run of hours fits into a page, and no peak is lost.
+func TestPageHasWhatTheReportHas(t *testing.T) {
+	r := sample(MaxRows, 3, time.Millisecond)
+	r.Rows[1234].Ops[0].Response.Record(7 * time.Second)
+	r.Events = []Event{{At: 100, What: "leader_change", Text: "m2 </script> leads now"}}
+	rep := NewReport(r, nil, true)
+	var b bytes.Buffer
+	if err := WritePage(&b, rep); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	if b.Len() > 2<<20 {
+		t.Errorf("the page has %d bytes", b.Len())
+	}
+	lines := regexp.MustCompile(`<polyline data-line="([^"]+)" data-points="(\d+)" data-max="([^"]+)" stroke="[^"]+" points="([^"]*)"`).FindAllStringSubmatch(page, -1)
+	n := 0
+	for _, c := range rep.Charts {
+		for _, l := range c.Lines {
+			if n >= len(lines) {
+				t.Fatalf("only %d lines are drawn", len(lines))
+			}
+			m := lines[n]
+			n++
+			highest, _ := strconv.ParseFloat(m[3], 64)
+			if points := len(strings.Fields(m[4])); m[2] != fmt.Sprint(len(l.Points)) || points != len(l.Points) || highest != l.Max || len(l.Points) > maxPoints {
+				t.Errorf("%s, %s: %s points said, %d drawn, %d in the report; maximum %v, %v in the report", c.Title, l.Name, m[2], points, len(l.Points), highest, l.Max)
+			}
+		}
+	}
+	if n != len(lines) || n < 10 {
+		t.Errorf("%d lines in the report, %d drawn", n, len(lines))
+	}
+	if max := rep.Charts[0].Lines[2].Max; max < 7 {
+		t.Errorf("the peak of 7 s is shown as %v s", max)
+	}
+	if strings.Count(page, "</script>") != 1 || strings.Contains(page, "http://") || strings.Contains(page, "https://") {
+		t.Error("a text ends the page's data, or the page wants something from a network")
+	}
+	var two bytes.Buffer
+	c, err := Compare([]*Run{r}, []*Run{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteComparisonPage(&two, c, rep, rep); err != nil || strings.Count(two.String(), "<polyline") != 2*n {
+		t.Errorf("%v, %d lines", err, strings.Count(two.String(), "<polyline"))
+	}
+}
