@@ -48,6 +48,8 @@ func withoutCluster() map[string]string {
 		"wal dump":         "reads files",
 		"wal stats":        "reads files",
 		"wal verify":       "reads files",
+		"loadgen report":   "reads files",
+		"loadgen compare":  "reads files",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvd/pkg/loadgen"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -78,6 +79,10 @@ func neededRoles() []need {
 		{command: "defrag", args: "--min-gain 0 --settle 0s --yes", works: root, denied: writer, dry: anyone},
 		{command: "alarm disarm", args: "--yes", works: root, denied: writer, dry: anyone, before: (*permissions).raiseNospace},
 		{command: "alarm recover", args: "--yes", works: root, denied: writer, dry: reader, before: (*permissions).piledUp, long: true},
+		{command: "loadgen k8s-heartbeats", args: "--nodes 3 --period 200ms --duration 300ms --warmup 0s --max-lag 1m --beside-kubernetes", works: writer, denied: reader},
+		{command: "loadgen k8s-objects", args: "--size 1KiB --objects 5 --nodes 0 --duration 300ms --warmup 0s --max-lag 1m --beside-kubernetes", works: writer, denied: reader},
+		{command: "loadgen clean", shown: "loadgen clean --compact=false", args: "--compact=false", works: writer, denied: reader, dry: reader},
+		{command: "loadgen clean", works: root, denied: writer, dry: reader, before: (*permissions).leftByALoad, partly: true},
 		{command: "member move-leader", args: "--yes", works: root, denied: writer, dry: anyone, long: true},
 		{command: "member add", args: "NEW --peer-urls PEER --no-wait --yes", works: root, denied: writer, dry: anyone, before: (*permissions).reserve},
 		{command: "member promote", args: "NEW --yes", works: root, denied: writer, dry: anyone, before: (*permissions).startNew, partly: true, long: true},
@@ -250,6 +255,13 @@ func (p *permissions) piledUp(t *testing.T) {
 		}
 	}
 	p.raiseNospace(t)
+}
+
+// leftByALoad is something to clean, so that there is something to compact.
+func (p *permissions) leftByALoad(t *testing.T) {
+	if _, err := p.Client(t).Put(servertest.Context(t, 60*time.Second), loadgen.Root+"registry/configmaps/a/b", "v"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p *permissions) reserve(t *testing.T) {

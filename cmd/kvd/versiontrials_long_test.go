@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvd/pkg/loadgen"
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/snapshot"
@@ -66,6 +67,9 @@ func versionTrials() []trial {
 		{command: "diagnose", args: []string{"--interval=1s", "--fail-on=none", "--hash"}, look: true, after: lookedAtAll},
 		{command: "snapshot save", more: destination, after: snapshotVerifies},
 		{command: "keys delete", args: []string{"--prefix=/registry/events/", "--yes"}, more: deletedFirst, after: eventsGone},
+		{command: "loadgen k8s-heartbeats", args: loaded("--nodes=20", "--period=200ms"), after: loadAnswered},
+		{command: "loadgen k8s-objects", args: loaded("--size=8KiB", "--nodes=0", "--rate=20"), after: loadAnswered},
+		{command: "loadgen clean", args: []string{"--compact=false"}, after: nothingLoadedIsLeft},
 		{command: "compact", args: []string{"--keep-revisions=5", "--yes"}, after: compacted},
 		{command: "defrag", args: []string{"--min-gain=1MiB", "--settle=0s", "--yes"}, after: defragmented},
 		{command: "member list", look: true},
@@ -78,6 +82,26 @@ func versionTrials() []trial {
 		{command: "alarm disarm", shown: "alarm disarm --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: raiseNospace, after: writable},
 		{command: "alarm recover", args: []string{"--yes"}, before: fillUp, after: writable},
 		{command: "alarm recover", shown: "alarm recover --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: fillUp, after: writable},
+	}
+}
+
+// loaded is what a load is told that is to be short, beside Kubernetes' keys, and
+// on a machine that is busy.
+func loaded(args ...string) []string {
+	return append(args, "--duration=1s", "--warmup=0s", "--max-lag=1m", "--beside-kubernetes")
+}
+
+func loadAnswered(t *testing.T, _ *world, o outcome) {
+	requests := o.list("requests")
+	if len(requests) != 1 || requests[0]["outcome"] != "ok" || requests[0]["count"] == 0.0 {
+		t.Errorf("requests %v, want one kind that is ok", requests)
+	}
+}
+
+func nothingLoadedIsLeft(t *testing.T, w *world, _ outcome) {
+	resp, err := w.Client(t).Get(t.Context(), loadgen.Root, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || resp.Count != 0 {
+		t.Errorf("%d keys of loads are left, %v", resp.Count, err)
 	}
 }
 

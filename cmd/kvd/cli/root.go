@@ -60,6 +60,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		&cobra.Group{ID: "run", Title: "RUN"},
 		&cobra.Group{ID: "observe", Title: "OBSERVE"},
 		&cobra.Group{ID: "maintain", Title: "MAINTAIN"},
+		&cobra.Group{ID: "load", Title: "LOAD"},
 		&cobra.Group{ID: "other", Title: "OTHER"},
 	)
 	add := func(group string, cmds ...*cobra.Command) {
@@ -71,6 +72,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 	add("run", newServeCmd(app), newDrillCmd(app))
 	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app), newKeysCmd(app))
+	add("load", newLoadgenCmd(app))
 	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
 	root.InitDefaultCompletionCmd() // now rather than when it runs, so that strict reaches it

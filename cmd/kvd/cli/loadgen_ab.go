@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/k8s"
+	"kvd/pkg/ops/fault"
+)
+
+// abFlags are those of an A/B run.
+type abFlags struct {
+	variants []string
+	repeats  int
+	members  int
+	quota    byteSize
+}
+
+func (f *abFlags) addFlags(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.variants, "ab", nil, "`VARIANT_A` VARIANT_B: run both in turns on throwaway clusters; a variant is flags of this command, as in mode=lease,period=20s")
+	fs.IntVar(&f.repeats, "repeats", 5, "with --ab: runs of each variant")
+	fs.IntVar(&f.members, "members", 1, "with --ab: members of each cluster")
+	fs.Var(&f.quota, "quota", "with --ab: --quota-backend-bytes of each member")
+}
+
+func (f *abFlags) given() bool { return len(f.variants) > 0 }
+
+// take takes what is not a flag: the second variant.
+func (f *abFlags) take(args []string) error {
+	bad := func(msg string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "arguments", Op: "loadgen", Msg: msg, Hint: "as in --ab mode=node-status mode=lease"}
+	}
+	if !f.given() {
+		if len(args) > 0 {
+			return bad(fmt.Sprintf("%q is not a flag", args[0]))
+		}
+		return nil
+	}
+	f.variants = append(f.variants, args...)
+	switch {
+	case len(f.variants) != 2:
+		return bad(fmt.Sprintf("--ab takes two variants, and %s given", count(len(f.variants), "was")))
+	case f.repeats < 2:
+		return bad("--repeats must be 2 or more: from one run of each nothing follows")
+	case f.members != 1 && f.members != 3 && f.members != 5:
+		return bad("--members must be 1, 3 or 5")
+	}
+	return nil
+}
+
+// runAB runs two variants of a scenario and compares them.
+func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioFlags) error {
+	var arms [2]loadgen.Arm
+	for i, variant := range o.ab.variants {
+		arm, err := o.arm(variant, knobs)
+		if err != nil {
+			return err
+		}
+		arms[i] = arm
+	}
+	files, err := openLoadFiles(o.out, o.html)
+	if err != nil {
+		return err
+	}
+	stop := app.interrupts.goGentle(func() { app.warn("%s", "stopping after the run in hand (once more: leave at once)") })
+	runs, err := loadgen.AB(ctx, arms, loadgen.ABOptions{Repeats: o.ab.repeats, Members: o.ab.members, Quota: int64(o.ab.quota)}, stop, app.Progress())
+	all := append(runs[0], runs[1]...)
+	if err == nil && len(all) < 2*o.ab.repeats {
+		err = &fault.Error{Kind: fault.Interrupted, Msg: fmt.Sprintf("stopped by hand after %d of %d runs: nothing follows from them", len(all), 2*o.ab.repeats)}
+	}
+	kept := loadFiles{out: files.out}
+	if err != nil {
+		if len(all) > 0 {
+			err = errors.Join(err, kept.write(all, nil))
+		}
+		return err
+	}
+	return errors.Join(app.compareLoads(runs[0], runs[1], loadFiles{html: files.html}), kept.write(all, nil))
+}
+
+// arm makes a variant: the flags of this command line, and its own over them.
+func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.Arm, error) {
+	one := func() (*loadOptions, error) {
+		v := &loadOptions{knobs: knobs()}
+		fs := pflag.NewFlagSet(variant, pflag.ContinueOnError)
+		v.addFlags(fs)
+		var errs []error
+		o.fs.Visit(func(f *pflag.Flag) {
+			if own := fs.Lookup(f.Name); own != nil && f.Value.Type() != "stringArray" && f.Value.Type() != "stringSlice" {
+				errs = append(errs, fs.Set(f.Name, f.Value.String()))
+			}
+		})
+		for _, word := range strings.Split(variant, ",") {
+			name, value, ok := strings.Cut(strings.TrimLeft(strings.TrimSpace(word), "-"), "=")
+			if !ok {
+				value = "true"
+			}
+			if err := fs.Set(name, value); err != nil {
+				errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--ab", Subject: variant, Msg: err.Error()})
+			}
+		}
+		return v, errors.Join(errs...)
+	}
+	v, err := one()
+	if err != nil {
+		return loadgen.Arm{}, err
+	}
+	if _, _, err := v.prepare(); err != nil {
+		return loadgen.Arm{}, err
+	}
+	return loadgen.Arm{Name: variant, Options: v.Options, Scenario: func() loadgen.Scenario {
+		fresh, _ := one() // was made without an error above
+		return k8s.WithCompaction(fresh.knobs.scenario(&fresh.Options, fresh.fs.Changed), fresh.compaction)
+	}}, nil
+}

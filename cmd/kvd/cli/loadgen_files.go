@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/atomicfile"
+	"kvd/pkg/ops/fault"
+)
+
+// loadFiles are where results go. That they can't is found before anything is
+// loaded.
+type loadFiles struct{ out, html string }
+
+func openLoadFiles(out, html string) (loadFiles, error) {
+	for _, path := range []string{out, html} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_exists", Op: "loadgen", Subject: path, Msg: "there is something of that name already",
+				Hint: "give another name: a result is never written over another"}
+		}
+		if in, err := os.Stat(filepath.Dir(path)); err != nil || !in.IsDir() {
+			return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_place", Op: "loadgen", Subject: path, Msg: "its folder is not there"}
+		}
+	}
+	return loadFiles{out, html}, nil
+}
+
+// write writes the runs as JSON Lines, and a page about the first.
+func (f loadFiles) write(runs []*result.Run, judged []result.Judged) error {
+	return errors.Join(writeFile(f.out, func(b *bytes.Buffer) error {
+		for _, r := range runs {
+			if err := result.Write(b, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), writeFile(f.html, func(b *bytes.Buffer) error {
+		return result.WritePage(b, result.NewReport(runs[0], judged, true))
+	}))
+}
+
+func writeFile(path string, fill func(*bytes.Buffer) error) error {
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	err := fill(&b)
+	if err == nil {
+		err = atomicfile.WriteNew(path, b.Bytes(), 0o644)
+	}
+	if err != nil {
+		return &fault.Error{Kind: fault.Internal, Cause: "file_write", Op: "write", Subject: path, Err: err}
+	}
+	return nil
+}
+
+// writeComparison writes a page about two runs.
+func (f loadFiles) writeComparison(c result.Comparison, a, b *result.Run) error {
+	return writeFile(f.html, func(w *bytes.Buffer) error {
+		return result.WriteComparisonPage(w, c, result.NewReport(a, nil, true), result.NewReport(b, nil, true))
+	})
+}
