@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
+	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
@@ -74,23 +75,20 @@ const (
 const writersPerMember = 6
 
 // newLoad makes the objects for a cluster with this quota.
-func newLoad(quota int64, members []*cluster.MemberClient) (*load, error) {
-	m, err := newMaker()
-	if err != nil {
-		return nil, err
-	}
+func newLoad(quota int64, members []*cluster.MemberClient) *load {
+	m := newMaker()
 	l := &load{members: members}
 	scaled := func(n int64) int { return int(max(2, n*quota/baseQuota)) }
-	l.add(resNodes, shareNodes, scaled(baseNodes), m.node)
-	l.add(resLeases, shareLeases, scaled(baseNodes), m.nodeLease)
-	l.add(resLeases, shareElection, 1, func(int) *object { return m.electionLease() })
-	l.add(resPods, sharePods, scaled(basePods), func(int) *object { return m.pod() })
-	l.add(resSlices, shareSlices, scaled(baseSlices), func(int) *object { return m.slice() })
-	l.add(resConfigs, 0, scaled(baseConfigs), m.configMap)
-	l.add(resSecrets, 0, scaled(baseSecrets), m.secret)
+	l.add(resNodes, shareNodes, scaled(baseNodes), m.newNode)
+	l.add(resLeases, shareLeases, scaled(baseNodes), m.newNodeLease)
+	l.add(resLeases, shareElection, 1, m.newElection)
+	l.add(resPods, sharePods, scaled(basePods), m.newPod)
+	l.add(resSlices, shareSlices, scaled(baseSlices), m.newSlice)
+	l.add(resConfigs, 0, scaled(baseConfigs), m.newConfigMap)
+	l.add(resSecrets, 0, scaled(baseSecrets), m.newSecret)
 	l.add(resEvents, shareEvents, 0, nil)
-	l.actors[len(l.actors)-1].fresh = m.event
-	return l, nil
+	l.actors[len(l.actors)-1].fresh = m.newEvent
+	return l
 }
 
 func (l *load) add(resource string, share, n int, newOne func(i int) *object) {
@@ -125,7 +123,7 @@ func (l *load) create(ctx context.Context) error {
 	})
 	l.workers(g, func(m *cluster.MemberClient, _ *rand.Rand) error {
 		for j := range jobs {
-			if err := l.write(ctx, m, j.a, j.o); err != nil {
+			if err := l.write(ctx, m, j.a, j.o, 0); err != nil {
 				return err
 			}
 			j.a.idle <- j.o
@@ -178,12 +176,12 @@ func (l *load) step(ctx context.Context, m *cluster.MemberClient, a *actor) erro
 		if err != nil || l.full.Load() {
 			return err
 		}
-		return l.write(ctx, m, a, o, clientv3.WithLease(lease))
+		return l.write(ctx, m, a, o, lease)
 	}
 	select {
 	case o := <-a.idle:
 		defer func() { a.idle <- o }()
-		return l.write(ctx, m, a, o)
+		return l.write(ctx, m, a, o, 0)
 	default:
 		return nil
 	}
@@ -209,11 +207,11 @@ func (l *load) event(ctx context.Context, m *cluster.MemberClient, a *actor) (*o
 	l.eventMu.Lock()
 	defer l.eventMu.Unlock()
 	if l.leaseLeft == 0 {
-		resp, err := m.Etcd().Grant(ctx, eventTTL)
+		resp, err := m.Etcd().Grant(ctx, shape.EventTTL+shape.LeaseReuse)
 		if err != nil {
 			return nil, 0, l.settle(ctx, m, "lease grant", err)
 		}
-		l.lease, l.leaseLeft = resp.ID, leasePerObjs
+		l.lease, l.leaseLeft = resp.ID, shape.LeaseObjects
 	}
 	l.leaseLeft--
 	return a.fresh(), l.lease, nil
@@ -227,9 +225,9 @@ const (
 )
 
 // write writes one object until it is written, or refused for want of space.
-func (l *load) write(ctx context.Context, m *cluster.MemberClient, a *actor, o *object, opts ...clientv3.OpOption) error {
+func (l *load) write(ctx context.Context, m *cluster.MemberClient, a *actor, o *object, lease clientv3.LeaseID) error {
 	for try := 1; ; try++ {
-		size, err := putOnce(ctx, m, o, opts...)
+		size, err := putOnce(ctx, m, o, lease)
 		if err == nil {
 			if size > 0 { // else an attempt whose answer was lost has written it
 				l.writes.Add(1)
@@ -254,11 +252,11 @@ func (l *load) write(ctx context.Context, m *cluster.MemberClient, a *actor, o *
 // putOnce writes an object through one member, as it is now, and returns the
 // number of bytes: 0 where somebody else has written it since, whose revision is
 // then known. Its errors are etcd's.
-func putOnce(ctx context.Context, m *cluster.MemberClient, o *object, opts ...clientv3.OpOption) (int64, error) {
+func putOnce(ctx context.Context, m *cluster.MemberClient, o *object, lease clientv3.LeaseID) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.DefaultCommandTimeout)
 	defer cancel()
 	value := o.valueAt(time.Now())
-	resp, err := o.put(ctx, m.Etcd(), value, opts...).Commit()
+	resp, err := o.put(value, lease).Commit(ctx, m.Etcd())
 	if err != nil {
 		return 0, err
 	}

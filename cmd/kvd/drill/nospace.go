@@ -91,9 +91,7 @@ func (s *nospace) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.load, err = newLoad(s.o.QuotaBytes, members); err != nil {
-		return err
-	}
+	s.load = newLoad(s.o.QuotaBytes, members)
 	began := time.Now()
 	s.sink.Event(progress.Event{Op: "drill", Phase: "creating objects"})
 	if err := s.load.create(ctx); err != nil {
@@ -185,9 +183,9 @@ func (s *nospace) attempts(ctx context.Context, members []*cluster.MemberClient)
 	for i, m := range members {
 		o := leases[i%len(leases)]
 		began := time.Now()
-		size, err := putOnce(ctx, m, o)
+		size, err := putOnce(ctx, m, o, 0)
 		if size == 0 && err == nil { // an attempt of the fill whose answer was lost; now its revision is known
-			size, err = putOnce(ctx, m, o)
+			size, err = putOnce(ctx, m, o, 0)
 		}
 		a := Attempt{Member: s.cluster.Name(i), Endpoint: m.Endpoint(), Key: o.key, TookSeconds: time.Since(began).Seconds()}
 		switch {

@@ -129,10 +129,7 @@ func (s *restoring) reproduce(ctx context.Context) error {
 // fill writes what Kubernetes writes, and takes a picture of it.
 func (s *restoring) fill(ctx context.Context, members []*cluster.MemberClient) error {
 	s.sink.Event(progress.Event{Op: "drill", Phase: "creating objects"})
-	var err error
-	if s.load, err = newLoad(restoreScale, members); err != nil {
-		return err
-	}
+	s.load = newLoad(restoreScale, members)
 	s.load.acked = s.acks.note
 	if err := s.load.create(ctx); err != nil {
 		return err
@@ -142,6 +139,7 @@ func (s *restoring) fill(ctx context.Context, members []*cluster.MemberClient) e
 		return err
 	}
 	s.r.Written = s.load.written()
+	var err error
 	if s.saved, err = takePicture(ctx, members[0], 0); err != nil {
 		return members[0].Explain(ctx, "get", err)
 	}
