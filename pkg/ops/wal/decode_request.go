@@ -152,9 +152,10 @@ type Request struct {
 	Member      Member  // conf_change, cluster_member_attr_set
 	V2          V2
 
-	raw  []byte // of the field that is set
-	rank int
-	num  protowire.Number
+	raw     []byte // of the field that is set
+	rank    int
+	num     protowire.Number
+	several bool // more than one was
 }
 
 // UnknownField is a field that a newer etcd wrote.
@@ -202,6 +203,7 @@ func (r *Request) internal(b []byte) bool {
 		field := b[n : n+size]
 		b = b[n+size:]
 		t, rank := requestType(num)
+		r.several = r.several || r.rank > 0 && rank > 0
 		if t == V2Request && typ == protowire.BytesType {
 			method = message(field)
 		}

@@ -88,6 +88,9 @@ func (x *exam) start() Verdict {
 		return Verdict{Outcome: Refuses, cause: CauseCommit, Begins: &snap, Message: fmt.Sprintf("state.commit %d is out of range [%d, %d]", s.Commit, snap.Index, v.replay.Index),
 			Why: fmt.Sprintf("entries up to %d are said to be committed, and the log ends at %d", s.Commit, v.replay.Index)}
 	}
+	if v, over = x.applies(snap, v); over {
+		return v
+	}
 	return x.apply(v)
 }
 

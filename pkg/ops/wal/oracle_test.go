@@ -58,11 +58,12 @@ func write(tb testing.TB, dir string, saves, largest int, seed uint64) written {
 		var ents []*raftpb.Entry
 		for range 1 + rnd.IntN(4) {
 			index++
-			data := make([]byte, rnd.IntN(largest+1))
-			for k := range data {
-				data[k] = byte(rnd.UintN(256))
+			value := make([]byte, rnd.IntN(largest+1))
+			for k := range value {
+				value[k] = byte(rnd.UintN(256))
 			}
-			ents = append(ents, &raftpb.Entry{Index: new(index), Term: new(term), Data: data})
+			put := &etcdserverpb.InternalRaftRequest{ID: index, Put: &etcdserverpb.PutRequest{Key: []byte("k"), Value: value}}
+			ents = append(ents, &raftpb.Entry{Index: new(index), Term: new(term), Data: pbutil.MustMarshalMessage(put)})
 			out.entries++
 		}
 		st := &raftpb.HardState{Term: new(term), Vote: new(uint64(1)), Commit: new(commit)}

@@ -19,6 +19,9 @@ func differs(r *Request, data []byte) string {
 	if r.Type == V2Request {
 		return "" // not known to etcd 3.7 any more
 	}
+	if err != nil && r.plain() {
+		return fmt.Sprintf("taken for what etcd decodes: %v", err)
+	}
 	if err != nil {
 		return "" // whatever was made of it, etcd does not start on it
 	}

@@ -16,7 +16,9 @@ type exam struct {
 	inFlight bool   // the last record is just being written
 	bare     bool   // a log by itself, not in a data directory
 	applied  uint64 // the database's consistent index after the log was read, for its snapshot records
-	sent     bool   // the database is one that a leader sent, and etcd takes it
+	foreign  []foreign
+	request  Request
+	sent     bool // the database is one that a leader sent, and etcd takes it
 }
 
 // run is entries that follow each other by index, in one segment.
@@ -73,6 +75,7 @@ func (x *exam) entry(r *Record) {
 	if x.stop != nil {
 		return
 	}
+	x.foreigner(r)
 	seg := len(x.segments) - 1
 	if n := len(x.runs); n > 0 && x.runs[n-1].segment == seg && x.runs[n-1].to.Index+1 == id.Index {
 		x.runs[n-1].to = id

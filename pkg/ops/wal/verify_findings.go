@@ -68,8 +68,11 @@ func (x *exam) judge() {
 		x.add(Critical, CauseUnread, "`kvd snapshot verify` says what is wrong with it", "%s", v.Why)
 	case Silent, Refuses:
 		hint := x.remedy()
-		if cause == DBBehindSnap {
+		switch cause {
+		case DBBehindSnap:
 			hint = "put the database of that time back if there is a copy; else " + hint
+		case CauseForeign:
+			hint = "start the version of etcd that wrote it once more, with `--snapshot-count 10`, until it has taken some writes and `kvd wal list` shows a snapshot record behind that entry; then upgrade, one minor version at a time"
 		}
 		x.add(Critical, cause, hint, "%s", v.Why)
 	}

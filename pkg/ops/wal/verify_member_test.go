@@ -70,7 +70,7 @@ func newVictim(t *testing.T, snapshotCount int) *victim {
 		t.Fatal(err)
 	}
 	for states := 0; states == 0 || len(v.of(-1)) < 12; states += 500 {
-		rewrite(t, filepath.Join(v.dir, "member", "wal"), states)
+		rewrite(t, filepath.Join(v.dir, "member", "wal"), states, func(*raftpb.Entry) {})
 		v.look(t)
 	}
 	if len(v.segments) < 5 {
@@ -114,9 +114,9 @@ func (v *victim) entry(segment, nth int) wal.Record {
 	return of[nth]
 }
 
-// rewrite writes a log anew, record for record, and the first state many times
-// over, which moves where segments end.
-func rewrite(t *testing.T, dir string, states int) {
+// rewrite writes a log anew, record for record, with its entries changed, and the
+// first state many times over, which moves where segments end.
+func rewrite(t *testing.T, dir string, states int, change func(*raftpb.Entry)) {
 	t.Helper()
 	old := dir + ".old"
 	if err := os.Rename(dir, old); err != nil {
@@ -140,6 +140,7 @@ func rewrite(t *testing.T, dir string, states int) {
 		case wal.EntryType:
 			var e raftpb.Entry
 			check(proto.Unmarshal(data, &e))
+			change(&e)
 			return w.Save(&raftpb.HardState{}, []*raftpb.Entry{&e})
 		case wal.StateType:
 			var s raftpb.HardState
@@ -209,6 +210,16 @@ func (t *trial) must(err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// put gives an entry other data.
+func (t *trial) put(index uint64, typ raftpb.EntryType, data []byte) {
+	t.Helper()
+	rewrite(t.T, filepath.Join(t.data, "member", "wal"), 0, func(e *raftpb.Entry) {
+		if e.GetIndex() == index {
+			e.Type, e.Data = &typ, data
+		}
+	})
 }
 
 func copyFile(t *testing.T, from, to string) {

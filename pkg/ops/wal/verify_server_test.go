@@ -13,6 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"go.etcd.io/raft/v3/raftpb"
+
 	"kvd/pkg/ops/wal"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -118,6 +122,25 @@ func scenes() []scene {
 			r := t.v.entry(0, 9)
 			t.change(r.File, r.Offset+9, func(b []byte) { b[0] = 9 })
 		}},
+		{name: "an entry of etcd 3.5", outcome: wal.Refuses, cause: "foreign_entry", hurt: func(t *trial) {
+			t.put(t.v.entry(-1, -3).Entry.Index, raftpb.EntryNormal, v2Request())
+		}},
+		{name: "an entry of etcd 3.5 where a start does not apply it", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			t.put(t.v.entry(0, 9).Entry.Index, raftpb.EntryNormal, v2Request())
+		}},
+		{name: "an entry of a newer etcd", outcome: wal.Refuses, cause: "foreign_entry", slow: true, hurt: func(t *trial) {
+			t.put(t.v.entry(-1, -1).Entry.Index, raftpb.EntryNormal, newerRequest())
+			db(t, t.v.lateDB)
+		}},
+		{name: "an entry of a newer etcd, which the database has", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			t.put(t.v.entry(-1, -1).Entry.Index, raftpb.EntryNormal, newerRequest())
+		}},
+		{name: "a change of several members", outcome: wal.Refuses, cause: "foreign_entry", slow: true, hurt: func(t *trial) {
+			t.put(t.v.entry(-1, -2).Entry.Index, raftpb.EntryConfChangeV2, nil)
+		}},
+		{name: "a change of members of nobody", outcome: wal.Refuses, cause: "foreign_entry", slow: true, hurt: func(t *trial) {
+			t.put(t.v.entry(-1, -2).Entry.Index, raftpb.EntryConfChange, []byte{8, 1, 0x22, 1, '{'})
+		}},
 		{name: "another member's metadata", outcome: wal.Refuses, cause: "other_metadata", slow: true, hurt: func(t *trial) { t.otherMetadata() }},
 		{name: "an older database", hurt: func(t *trial) { db(t, t.v.oldDB) }, outcome: wal.Refuses, cause: "db_behind_snap", says: "the log has all entries from"},
 		{name: "an older database, and one that a leader sent", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
@@ -164,6 +187,20 @@ func scenes() []scene {
 			t.must(os.WriteFile(t.walFile("x.wal"), []byte("x"), 0o600))
 		}},
 	}
+}
+
+// v2Request is what etcd up to 3.5 wrote of its version.
+func v2Request() []byte {
+	b := []byte{8, 5}
+	for i, s := range []string{"PUT", "/0/version", "3.5.0"} {
+		b = protowire.AppendString(protowire.AppendTag(b, protowire.Number(i+2), protowire.BytesType), s)
+	}
+	return b
+}
+
+// newerRequest is one that no etcd knows yet.
+func newerRequest() []byte {
+	return protowire.AppendString(protowire.AppendTag([]byte{8, 5}, 9999, protowire.BytesType), "x")
 }
 
 // What is said of a hurt log is what a real server then does.

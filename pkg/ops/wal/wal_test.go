@@ -103,12 +103,15 @@ func TestDamageAsEtcd(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	classes := map[Class]int{}
-	for range 200 {
-		k := rnd.IntN(len(segments))
+	for i := range 200 {
+		k, how := rnd.IntN(len(segments)), rnd.IntN(3)
+		at := rnd.IntN(min(len(segments[k]), end))
+		if i == 0 { // the CRC that the second segment begins with
+			k, at, how = 1, lengthBytes+3, 0
+		}
 		seg := segments[k]
 		broken := slices.Clone(seg)
-		at := rnd.IntN(min(len(broken), end))
-		switch rnd.IntN(3) {
+		switch how {
 		case 0:
 			broken[at] ^= 1 << rnd.IntN(8)
 		case 1:
