@@ -72,7 +72,7 @@ func Judge(log *Info, db Backend) []Mismatch {
 			"the newest snapshot record is of index %d, but the database has consistent index %d: etcd needs member/snap/%016x.snap.db, or does not start",
 			log.Newest.Index, db.ConsistentIndex, log.Newest.Index)
 	}
-	if db.Members != nil && !slices.Contains(db.Members, log.Member) {
+	if db.Members != nil && log.Member != 0 && !slices.Contains(db.Members, log.Member) {
 		add(NotAMember, hintOneOfMany, "the log is member %s's, who is not among the members in the database: %v", log.Member, db.Members)
 	}
 	if log.Hidden != nil {

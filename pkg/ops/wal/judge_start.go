@@ -54,11 +54,12 @@ type Verdict struct {
 
 // Causes of a refusal that no damaged record is behind.
 const (
-	CauseSegments = "segments_missing"    // the oldest one begins behind the snapshot record, or they are not consecutive
-	CauseEntries  = "entries_missing"     // the log goes on behind a gap
-	CauseCommit   = "commit_out_of_range" // more is said to be committed than the log has
-	CauseSnapshot = "snapshot_mismatch"   // two records of one index
-	CauseSentDB   = "database_from_peer_old"
+	CauseSegments   = "segments_missing"    // the oldest one begins behind the snapshot record, or they are not consecutive
+	CauseEntries    = "entries_missing"     // the log goes on behind a gap
+	CauseCommit     = "commit_out_of_range" // more is said to be committed than the log has
+	CauseSnapshot   = "snapshot_mismatch"   // two records of one index
+	CauseNoSnapshot = "no_snapshot_record"  // none that is committed
+	CauseSentDB     = "database_from_peer_old"
 )
 
 // publishSeconds is how long each of a starting member's tries to make itself
@@ -83,6 +84,10 @@ func (x *exam) start() Verdict {
 	v.Begins = &snap
 	if over {
 		return v
+	}
+	if !slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Index <= x.state.Commit }) {
+		return Verdict{Outcome: Refuses, cause: CauseNoSnapshot, Message: "invalid memory address or nil pointer dereference",
+			Why: "the log has no snapshot record, not even that of index 0, which is the third record of every log"}
 	}
 	if s := x.state; s != (HardState{}) && s.Commit > v.replay.Index {
 		return Verdict{Outcome: Refuses, cause: CauseCommit, Begins: &snap, Message: fmt.Sprintf("state.commit %d is out of range [%d, %d]", s.Commit, snap.Index, v.replay.Index),

