@@ -7,11 +7,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"kvd/pkg/ops/kube/codec"
 	"kvd/pkg/ops/kube/envelope"
+	"kvd/pkg/ops/kube/keys"
 )
 
 // apiModule is where the module k8s.io/api is, with the objects that Kubernetes
@@ -87,7 +89,8 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-// TestScheme finds a package of k8s.io/api that this one does not know.
+// TestScheme finds a package of k8s.io/api that this one does not know, and a group
+// that keys would take for a custom resource's.
 func TestScheme(t *testing.T) {
 	source, err := os.ReadFile("scheme.go")
 	if err != nil {
@@ -98,10 +101,23 @@ func TestScheme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := regexp.MustCompile(`GroupName += "(.*)"`)
 	for _, file := range files {
 		rel, _ := filepath.Rel(dir, filepath.Dir(file))
-		if !neverStored(filepath.Dir(rel)) && !strings.Contains(string(source), `"k8s.io/api/`+rel+`"`) {
+		if neverStored(filepath.Dir(rel)) {
+			continue
+		}
+		if !strings.Contains(string(source), `"k8s.io/api/`+rel+`"`) {
 			t.Errorf("scheme.go does not know k8s.io/api/%s", rel)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := name.FindSubmatch(text); m == nil {
+			t.Errorf("%s: no name of a group", rel)
+		} else if _, group, ok := keys.Resource("things." + string(m[1])); group != "" || !ok && len(m[1]) > 0 {
+			t.Errorf("keys take the group %s for a custom resource's", m[1])
 		}
 	}
 	if len(files) < 50 {

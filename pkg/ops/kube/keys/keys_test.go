@@ -35,6 +35,8 @@ func TestParse(t *testing.T) {
 		"/kubernetes.io/pods/ns/p":                 {"/kubernetes.io", "", "pods", "ns", "p"},
 		"/openshift.io/images/sha256:00ff":         {"/openshift.io", "", "images", "", "sha256:00ff"},
 		"/openshift.io/oauth/clients/console":      {"/openshift.io", "", "oauthclients", "", "console"},
+		"/registry/resourcepoolstatusrequests/r":   {"/registry", "", "resourcepoolstatusrequests", "", "r"},
+		"/registry/peerserverleases/apiserver-x":   {"/registry", "", "peerserverleases", "", "apiserver-x"},
 		"/my/prefix/minions/n":                     {"/my/prefix", "", "nodes", "", "n"},
 		"/my/prefix/example.com/widgets/default/w": {"/my/prefix", "example.com", "widgets", "default", "w"},
 	} {

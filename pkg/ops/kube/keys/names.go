@@ -76,6 +76,7 @@ func builtinClusterScoped(resource string) bool {
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 		"storageversions", "storageversionmigrations", "deviceclasses", "resourceslices", "devicetaintrules",
+		"resourcepoolstatusrequests",
 		// What the API server keeps for itself: allocators, and who its peers are.
 		"ranges", "masterleases", "peerserverleases":
 		return true
