@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,30 +128,18 @@ func (s *lineSink) show(e progress.Event, elapsed time.Duration) {
 
 // describe puts an event into words.
 func describe(e progress.Event, elapsed time.Duration) string {
-	var b strings.Builder
+	parts := []string{e.Op, e.Subject, e.Phase}
 	if e.Warning {
-		b.WriteString("warning: ")
+		parts = slices.Insert(parts, 0, "warning")
 	}
-	words := []string{}
-	for _, w := range []string{e.Op, e.Subject, e.Phase} {
-		if w != "" {
-			words = append(words, w)
-		}
-	}
-	b.WriteString(strings.Join(words, ": "))
 	if e.Total > 0 || e.Done > 0 {
-		b.WriteString(": " + amount(e, elapsed))
+		parts = append(parts, amount(e, elapsed))
 	}
-	if e.State != "" && e.State != "started" {
-		b.WriteString(": " + e.State)
+	if e.State != "started" {
+		parts = append(parts, e.State)
 	}
-	if e.Note != "" {
-		if b.Len() > 0 && !e.Warning {
-			b.WriteString(": ")
-		}
-		b.WriteString(e.Note)
-	}
-	return b.String()
+	parts = append(parts, e.Note)
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ": ")
 }
 
 func amount(e progress.Event, elapsed time.Duration) string {
