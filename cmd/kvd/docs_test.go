@@ -23,8 +23,10 @@ import (
 // What the documents show is run. A fenced block of kind `console` is a session:
 // lines that begin with "$ " are commands, what follows is what they print
 // (stdout and stderr as they come). A second word gives the session a throwaway
-// cluster of three members, which the blocks of that kind in one file share:
+// cluster of three members, or what else it needs, which the blocks of that kind in
+// one file share:
 //
+//   - `console registry`: none; the snapshot of a real API server's etcd is backup.db
 //   - `console cluster`: empty
 //   - `console nospace`: filled until it was read-only
 //   - `console kubernetes`: with what the API server of the recorded trace wrote
@@ -68,7 +70,11 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal("no runbooks", err)
 	}
 	ran := 0
-	for _, file := range append(append(files, runbooks...), filepath.Join(repoRoot, "README.md")) {
+	guides, err := filepath.Glob(filepath.Join(repoRoot, "docs", "guides", "*.md"))
+	if err != nil || len(guides) == 0 {
+		t.Fatal("no guides", err)
+	}
+	for _, file := range slices.Concat(files, runbooks, guides, []string{filepath.Join(repoRoot, "README.md")}) {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +99,13 @@ func runSession(t *testing.T, s session) {
 	}
 	env := append(withoutClusters(os.Environ()), "HOME="+t.TempDir())
 	dir := t.TempDir()
-	if s.kind != "console" {
+	switch s.kind {
+	case "console":
+	case "console registry":
+		if err := os.WriteFile(filepath.Join(dir, "backup.db"), realRegistry(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
 		env = append(env, clusterForDocs(t, kvd, s.kind, dir)...)
 	}
 	for _, step := range s.steps {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -23,11 +24,9 @@ func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: registry FILE [cut=N] [zero=N] [flip=N] [append=S] [gzip=1]")
 	}
-	packed, err := os.ReadFile("../../pkg/ops/dbfile/testdata/real-registry.db.gz")
+	packed, err := os.ReadFile(packedRegistry)
 	ts.Check(err)
-	z, err := gzip.NewReader(bytes.NewReader(packed))
-	ts.Check(err)
-	b, err := io.ReadAll(z)
+	b, err := unpacked(packed)
 	ts.Check(err)
 	for _, arg := range args[1:] {
 		what, value, _ := strings.Cut(arg, "=")
@@ -54,4 +53,28 @@ func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o600))
+}
+
+// packedRegistry is the snapshot of a real API server's etcd.
+const packedRegistry = "../../pkg/ops/dbfile/testdata/real-registry.db.gz"
+
+func unpacked(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
+}
+
+func realRegistry(t *testing.T) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(packedRegistry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := unpacked(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

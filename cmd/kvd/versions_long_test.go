@@ -149,8 +149,11 @@ func (w *world) try(t *testing.T, tr trial) outcome {
 	var o outcome
 	out, said := w.run(t, &o, append(args, "-o", "json"))
 	if len(out) > 0 {
-		if err := json.Unmarshal(out, &o.doc); err != nil {
-			t.Fatalf("kvd %s: %v in %.300q", tr.name(), err, out)
+		for d := json.NewDecoder(bytes.NewReader(out)); d.More(); { // of lines of JSON, the last
+			o.doc = nil
+			if err := d.Decode(&o.doc); err != nil {
+				t.Fatalf("kvd %s: %v in %.300q", tr.name(), err, out)
+			}
 		}
 	}
 	if o.exit != 0 {

@@ -63,6 +63,9 @@ func versionTrials() []trial {
 		{command: "lease list", look: true, before: grant},
 		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
 		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
+		{command: "keys list", args: []string{"--values"}, look: true, after: lastOnLease},
+		{command: "keys get", args: []string{"/registry/configmaps/default/7"}, look: true},
+		{command: "keys history", args: []string{"/registry/configmaps/default/7"}, look: true, after: putThrice},
 		{command: "explain write", args: []string{"/registry/explained", "--size=1KiB"}, look: true, after: nothingStops},
 		{command: "diagnose", args: []string{"--interval=1s", "--fail-on=none", "--hash"}, look: true, after: lookedAtAll},
 		{command: "snapshot save", more: destination, after: snapshotVerifies},
@@ -140,6 +143,20 @@ func leaseHasKeys(t *testing.T, _ *world, o outcome) {
 	}
 }
 
+// lastOnLease: the last line of a list is the last key, with its value and its lease.
+func lastOnLease(t *testing.T, w *world, o outcome) {
+	if o.doc["key"] != "/registry/events/default/b" || o.doc["lease"] != fmt.Sprintf("%x", w.lease) || o.doc["value_bytes"] != 1.0 {
+		t.Errorf("the last key is %v", o.doc)
+	}
+}
+
+// putThrice: the last line of a history is the last change.
+func putThrice(t *testing.T, _ *world, o outcome) {
+	if o.doc["what"] != "touched" || o.doc["version"] != 3.0 {
+		t.Errorf("the last change is %v", o.doc)
+	}
+}
+
 // nothingStops: a write that is fine is called so, whatever the version.
 func nothingStops(t *testing.T, _ *world, o outcome) {
 	if o.doc["verdict"] != ops.WriteAccepted {
@@ -164,7 +181,9 @@ func destination(w *world) []string {
 }
 
 // deletedFirst names the snapshot that is saved before keys are deleted.
-func deletedFirst(w *world) []string { return []string{"--snapshot", filepath.Join(w.Dir(0), "before.db")} }
+func deletedFirst(w *world) []string {
+	return []string{"--snapshot", filepath.Join(w.Dir(0), "before.db")}
+}
 
 // eventsGone: the keys that were selected are gone, and no other.
 func eventsGone(t *testing.T, w *world, _ outcome) {

@@ -4,5 +4,7 @@ import "github.com/spf13/cobra"
 
 // newKeysCmd groups what concerns keys.
 func newKeysCmd(app *App) *cobra.Command {
-	return newGroupCmd("keys", "What is stored: see it, delete it", newKeysDeleteCmd(app, runKeysDelete))
+	return newGroupCmd("keys", "What is stored: see it and what became of it, delete it",
+		newKeysListCmd(app, runKeysList), newKeysGetCmd(app, runKeysGet), newKeysHistoryCmd(app, runKeysHistory),
+		newKeysDeleteCmd(app, runKeysDelete))
 }

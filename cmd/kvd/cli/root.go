@@ -70,8 +70,8 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		}
 	}
 	add("run", newServeCmd(app), newDrillCmd(app))
-	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
-	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app), newKeysCmd(app))
+	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newKeysCmd(app), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
+	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app))
 	add("load", newLoadgenCmd(app))
 	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/progress"
 )
 
 // sourceFlags say where keys are read from: the file that is named (SOURCE), or,
@@ -20,6 +21,9 @@ type sourceFlags struct {
 	rate     byteSize
 	spoolDir string
 	kube     string
+	// streams says that the result goes out while it is read, which shows well
+	// enough how far a member's keys are read.
+	streams bool
 }
 
 // defaultReadRate is keyspace's own.
@@ -114,9 +118,22 @@ func (f *sourceFlags) chosen(ctx context.Context, app *App, client *cluster.Clie
 	if err != nil {
 		return source{}, err
 	}
+	sink := app.Progress()
+	if f.streams {
+		sink = warnings{sink}
+	}
 	live := keyspace.OpenLive(mc, keyspace.LiveOptions{Layout: f.layout(), Timeout: client.Config().CommandTimeout,
-		BytesPerSecond: int64(f.rate), SpoolDir: f.spoolDir, Op: op, Sink: app.Progress()})
+		BytesPerSecond: int64(f.rate), SpoolDir: f.spoolDir, Op: op, Sink: sink})
 	return source{Source: live, client: client, view: view, member: m}, nil
+}
+
+// warnings lets pass what is more than progress.
+type warnings struct{ to progress.Sink }
+
+func (w warnings) Event(e progress.Event) {
+	if e.Warning {
+		w.to.Event(e)
+	}
 }
 
 // reader chooses the member to read from.

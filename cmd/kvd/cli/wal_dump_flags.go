@@ -40,27 +40,36 @@ func flagMisuse(op, flag, value, why string) error {
 	return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("%s %s %s", flag, value, why)}
 }
 
-// unescapeAll reads keys as kvd prints them (render.Safe): a backslash begins an
-// escape of Go's, and any other character stands for itself.
+// unescapeAll reads keys as kvd prints them, see unescape.
 func unescapeAll(flag string, keys []string) ([]string, error) {
 	out := make([]string, 0, len(keys))
 	for _, s := range keys {
-		var key []byte
-		for rest := s; rest != ""; {
-			c, multibyte, tail, err := strconv.UnquoteChar(rest, 0)
-			if err != nil {
-				return nil, flagMisuse("wal dump", flag, s, "has a backslash that begins no escape: a backslash itself is written twice")
-			}
-			if multibyte {
-				key = append(key, string(c)...)
-			} else {
-				key = append(key, byte(c))
-			}
-			rest = tail
+		key, err := unescape("wal dump", flag, s)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, string(key))
+		out = append(out, key)
 	}
 	return out, nil
+}
+
+// unescape reads a key as kvd prints it (render.Safe): a backslash begins an escape
+// of Go's, and any other character stands for itself.
+func unescape(op, flag, s string) (string, error) {
+	var key []byte
+	for rest := s; rest != ""; {
+		c, multibyte, tail, err := strconv.UnquoteChar(rest, 0)
+		if err != nil {
+			return "", flagMisuse(op, flag, s, "has a backslash that begins no escape: a backslash itself is written twice")
+		}
+		if multibyte {
+			key = append(key, string(c)...)
+		} else {
+			key = append(key, byte(c))
+		}
+		rest = tail
+	}
+	return string(key), nil
 }
 
 // checkTypes refuses what is no type of an entry.
