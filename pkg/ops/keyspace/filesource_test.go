@@ -114,14 +114,21 @@ func writeHistory(t *rapid.T, path string, f *features) randomHistory {
 	defer done()
 	var saw features
 	deleted := map[string]bool{}
+	// Revisions that deleted a key and put it again: a compaction at exactly that one
+	// loses the put, and the next read of it ends the process (etcd issue 22376).
+	lossy := map[int64]bool{}
 	for _, s := range steps {
 		txn := kv.Write(traceutil.TODO())
+		gone := map[string]bool{}
 		for _, e := range s.changes {
 			if e.delete {
 				if k, _ := txn.DeleteRange([]byte(e.key), nil); k > 0 {
-					saw.tombstones, deleted[e.key] = 1, true
+					saw.tombstones, deleted[e.key], gone[e.key] = 1, true, true
 				}
 				continue
+			}
+			if gone[e.key] {
+				lossy[kv.Rev()+1] = true
 			}
 			txn.Put([]byte(e.key), []byte(e.value), lease.LeaseID(e.lease))
 			if e.lease != 0 {
@@ -136,7 +143,11 @@ func writeHistory(t *rapid.T, path string, f *features) randomHistory {
 			saw.multi = 1
 		}
 		if s.compact > 0 {
-			if ch, err := kv.Compact(traceutil.TODO(), max(1, int64(s.compact*float64(kv.Rev())))); err == nil {
+			at := max(1, int64(s.compact*float64(kv.Rev())))
+			for lossy[at] {
+				at--
+			}
+			if ch, err := kv.Compact(traceutil.TODO(), at); err == nil {
 				<-ch
 				saw.compactions = 1
 			}
