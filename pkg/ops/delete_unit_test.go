@@ -13,7 +13,7 @@ import (
 )
 
 func TestWhatIsNeverDeletedBySlip(t *testing.T) {
-	p := newProtector(keys.Default().With("/my/root"))
+	p := newProtector(keys.Default().With("/my/base"))
 	for key, want := range map[string]string{
 		"/registry/secrets/default/s":                                      "secrets",
 		"/registry/namespaces/a":                                           "namespaces",
@@ -26,8 +26,8 @@ func TestWhatIsNeverDeletedBySlip(t *testing.T) {
 		"/registry/configmaps/kube-system/kubeadm-config":                  "namespace/kube-system",
 		"/registry/leases/kube-node-lease/n1":                              "namespace/kube-node-lease",
 		"/registry/secrets/kube-system/s":                                  "secrets namespace/kube-system",
-		"/my/root/secrets/a/s":                                             "secrets",
-		"/other/root/namespaces/default":                                   "namespaces",
+		"/my/base/secrets/a/s":                                             "secrets",
+		"/other/base/namespaces/default":                                   "namespaces",
 		"compact_rev_key":                                                  "compact_rev_key",
 		"kvd/schedule/defrag/1":                                            "kvd-elections",
 		"/registry/events/kube-system/e":                                   "",
