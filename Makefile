@@ -16,7 +16,7 @@ BUILDVCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 export KVD_TEST_BINARY := $(CURDIR)/bin/kvd
 
 .DEFAULT_GOAL := help
-.PHONY: alerts help build install demo test test-long lint fuzz bench docs compatibility check clean
+.PHONY: alerts help build install demo test test-long lint fuzz bench docs findings compatibility check clean
 
 help: ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -53,6 +53,12 @@ bench: build ## measure (20 minutes, 6 GiB of disk), and write the figures to do
 docs: ## write docs/commands from the command tree, and the tables of the recorded trace
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update
 	$(GO) test -count=1 ./cmd/kvd -run '^TestTraceTables$$' -update
+
+findings: build ## run the cases of diagnose on real servers, and write docs/findings from what they show
+	rm -f pkg/diagnose/testdata/runs/*.json
+	KVD_RECORD_RUNS=$(CURDIR)/pkg/diagnose/testdata/runs $(GO) test -trimpath -count=1 -tags long ./pkg/diagnose -run '^TestCase'
+	KVD_RECORD_RUNS=$(CURDIR)/pkg/diagnose/testdata/runs $(GO) test -trimpath -count=1 -tags long ./pkg/diagnose -run '^TestRecordFixtures$$'
+	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestFindingPages$$' -update
 
 compatibility: build ## try every command on every version of etcd, and write docs/compatibility.md
 	$(GO) test -count=1 -timeout 60m -tags long ./cmd/kvd -run '^TestEveryVersion$$' -update

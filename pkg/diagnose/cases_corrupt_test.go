@@ -93,6 +93,8 @@ func TestCaseMembersDiffer(t *testing.T) {
 	if e := evidence(t, f, "/readyz"); e.Text != "503" {
 		t.Errorf("/readyz: %s", e.Text)
 	}
+	shows(t, r, "KVD-CORRUPT-001")
+	shows(t, r, "KVD-CORRUPT-002")
 	if len(f.Remedy) != 3 || f.Remedy[1] != "kvd member replace m2" {
 		t.Errorf("remedy %q", f.Remedy)
 	}
@@ -148,6 +150,7 @@ func TestCaseFreshKeysGone(t *testing.T) {
 			r := lookAt(t, c.DataDir(0))
 			belongs(t, r, p.want...)
 			if p.fresh {
+				shows(t, r, "KVD-CORRUPT-006")
 				f := finding(t, r, "KVD-CORRUPT-006")
 				if evidence(t, f, "compacted to").Value != float64(resp.Header.Revision) || evidence(t, f, "live keys").Value != 0 {
 					t.Errorf("%+v", f.Evidence)
@@ -173,6 +176,7 @@ func TestCaseWildPointers(t *testing.T) {
 			poke(t, filepath.Join(dir, "member", "snap", "db"), to)
 			r := lookAt(t, dir)
 			belongs(t, r, "KVD-CORRUPT-005 critical")
+			shows(t, r, "KVD-CORRUPT-005")
 		})
 	}
 }

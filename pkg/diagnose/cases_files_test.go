@@ -95,6 +95,7 @@ func TestCaseHiddenRecords(t *testing.T) {
 	overwrite(t, filepath.Join(dir, "member", "wal", at.File), at.Offset, make([]byte, 8))
 	r := lookAt(t, dir)
 	f := finding(t, r, "KVD-CORRUPT-003")
+	shows(t, r, "KVD-CORRUPT-003")
 	if f.Severity != diagnose.Critical {
 		t.Errorf("%+v", f)
 	}
@@ -142,6 +143,7 @@ func TestCaseSnapFiles(t *testing.T) {
 	overwrite(t, snaps[len(snaps)-1], 8, []byte("garbage"))
 	r := lookAt(t, dir)
 	belongs(t, r, "KVD-OPS-004 info")
+	shows(t, r, "KVD-OPS-004")
 	if err := c.StartMember(servertest.Context(t, time.Minute), 0); err != nil {
 		t.Fatalf("it starts all the same: %v", err)
 	}

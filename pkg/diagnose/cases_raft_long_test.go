@@ -81,6 +81,7 @@ func TestCaseRestoredMember(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	belongs(t, r, "KVD-NET-001 warning", "KVD-NET-002 warning", "KVD-RAFT-007 warning", "KVD-RAFT-012 critical")
+	shows(t, r, "KVD-RAFT-012")
 	for _, id := range []string{"KVD-NET-001", "KVD-NET-002"} {
 		if x := finding(t, r, id); len(x.ExplainedBy) == 0 {
 			t.Errorf("%s is not explained: %+v", id, x)
@@ -105,6 +106,7 @@ func TestCaseOldCopy(t *testing.T) {
 	belongs(t, r, "KVD-NET-001 warning", "KVD-RAFT-007 warning", "KVD-RAFT-011 warning")
 	f := finding(t, r, "KVD-RAFT-011")
 	mentions(t, f.Summary, "tocommit(", "is out of range")
+	shows(t, r, "KVD-RAFT-011")
 	last, commit := evidence(t, f, "last entry").Value, evidence(t, f, "committed by the running members").Value
 	if commit-last < 500 {
 		t.Errorf("last %.0f, committed %.0f", last, commit)

@@ -65,6 +65,8 @@ func TestCaseUnstarted(t *testing.T) {
 	waitFor(t, func() bool { v, err := client.View(t.Context()); return err == nil && v.Leader == 0 })
 	r := look(t, client)
 	belongs(t, r, "KVD-RAFT-001 critical", "KVD-RAFT-002 critical", "KVD-RAFT-008 critical")
+	shows(t, r, "KVD-RAFT-001")
+	shows(t, r, "KVD-RAFT-002")
 	if f := r.Findings[0]; f.ID != "KVD-RAFT-008" {
 		t.Errorf("the root cause comes first, not %s", f.ID)
 	}
@@ -104,6 +106,7 @@ func TestCaseZombie(t *testing.T) {
 	belongs(t, r, "KVD-RAFT-010 warning")
 	f := finding(t, r, "KVD-RAFT-010")
 	mentions(t, f.Summary, "m1", "gone (deadbeef00000001)")
+	shows(t, r, "KVD-RAFT-010")
 }
 
 // lookWithDir diagnoses a cluster with the directory of a member that does not run.

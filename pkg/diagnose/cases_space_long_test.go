@@ -70,6 +70,7 @@ func TestCaseWhoWrites(t *testing.T) {
 	put(t, client, "/app/busy/", 4000, 3, 100)
 	r := look(t, connect(t, c))
 	belongs(t, r, "KVD-CHURN-001 warning")
+	shows(t, r, "KVD-CHURN-001")
 	f := finding(t, r, "KVD-CHURN-001")
 	for i := range 3 {
 		within(t, "writes", evidence(t, f, fmt.Sprintf("writes to /app/busy/%d", i)).Value, 4000.0/3, 0.01)

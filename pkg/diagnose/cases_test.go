@@ -1,11 +1,8 @@
 package diagnose_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +13,6 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
-	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -194,48 +190,4 @@ func kvd(t *testing.T, args ...string) string {
 		t.Fatalf("kvd %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-// Run is what a case has shown, for the page of a finding.
-type Run struct {
-	Case   string           `json:"case"`
-	Bad    diagnose.Finding `json:"bad"`
-	Remedy []string         `json:"remedy"`
-	Good   string           `json:"good"` // what the same check measured afterwards
-}
-
-// discard is where a library tells of itself.
-var discard = progress.Discard
-
-// recordEnv names a folder that runs are written to.
-const recordEnv = "KVD_RECORD_RUNS"
-
-// remedied fails the test where a finding is still there after its remedy, and
-// records both for the finding's page.
-func remedied(t *testing.T, id string, bad, good diagnose.Report, remedy ...string) {
-	t.Helper()
-	f := finding(t, bad, id)
-	if good.Has(id) {
-		t.Errorf("%s is still there after %q", id, remedy)
-	}
-	dir := os.Getenv(recordEnv)
-	if dir == "" {
-		return
-	}
-	run := Run{Case: t.Name(), Bad: f, Remedy: remedy, Good: "it is not there"}
-	for _, c := range diagnose.Checks() {
-		for _, r := range good.Checks {
-			if r.Check == c.Name && slices.Contains(c.IDs, id) && r.Measured != "" {
-				run.Good = r.Check + ": " + r.Measured
-			}
-		}
-	}
-	raw, err := json.MarshalIndent(run, "", "  ")
-	if err == nil {
-		raw = []byte(strings.ReplaceAll(string(raw), filepath.Dir(filepath.Dir(t.TempDir())), ""))
-		err = os.WriteFile(filepath.Join(dir, id+".json"), append(raw, '\n'), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
