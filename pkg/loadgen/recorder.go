@@ -67,25 +67,24 @@ func (r *recorder) record(op result.Op, due, sent, done time.Time, bytes int64) 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := entry(r.window, op)
+	w, ok := r.window[op]
+	if !ok {
+		w = &result.Latencies{Op: op, Response: result.Coarse()}
+		r.window[op] = w
+	}
 	w.Bytes += bytes
 	w.Response.Record(done.Sub(due))
 	if due.Before(r.measureFrom) {
 		return
 	}
-	t := entry(r.totals, op)
+	t, ok := r.totals[op]
+	if !ok {
+		t = &result.Latencies{Op: op}
+		r.totals[op] = t
+	}
 	t.Bytes += bytes
 	t.Response.Record(done.Sub(due))
 	t.Service.Record(done.Sub(sent))
-}
-
-func entry(in map[result.Op]*result.Latencies, op result.Op) *result.Latencies {
-	l, ok := in[op]
-	if !ok {
-		l = &result.Latencies{Op: op}
-		in[op] = l
-	}
-	return l
 }
 
 // scheduled counts a turn that was due.
@@ -164,6 +163,9 @@ func (r *recorder) closeRow(now time.Time) result.Row {
 		Due: r.row.turns.due, Sent: r.row.turns.sent, Dropped: r.row.turns.dropped,
 		Lag: r.row.lag.Quantile(0.99).Seconds(),
 		Ops: sorted(r.window),
+	}
+	for i := range row.Ops {
+		row.Ops[i].Response.Trim()
 	}
 	r.window = map[result.Op]*result.Latencies{}
 	r.row = rowState{from: now}

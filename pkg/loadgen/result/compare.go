@@ -48,6 +48,13 @@ const (
 	secondsOfBatch = 3
 )
 
+// How many requests a measurement's percentile takes, to be more than the one
+// request that happened to be it.
+const (
+	enoughForP50 = 10
+	enoughForP99 = 100
+)
+
 // Differs reports that any figure shows a difference.
 func (c Comparison) Differs() bool {
 	return slices.ContainsFunc(c.Figures, func(f Figure) bool { return f.Ratio != nil && f.Ratio.Differs() })
@@ -179,8 +186,10 @@ func measure(rows []Row) measurement {
 		return m
 	}
 	for name, h := range byName {
-		if h.Count() > 0 {
+		if h.Count() >= enoughForP50 {
 			m[figureName{0, name + " p50", UnitSeconds}] = h.Quantile(0.5).Seconds()
+		}
+		if h.Count() >= enoughForP99 {
 			m[figureName{1, name + " p99", UnitSeconds}] = h.Quantile(0.99).Seconds()
 		}
 		m[figureName{2, name + " answered", UnitRate}] = done[name] / seconds
@@ -237,6 +246,7 @@ func figureNames(sides ...[]measurement) []figureName {
 			}
 		}
 	}
+	out = slices.DeleteFunc(out, func(f figureName) bool { return redundant(f, seen) })
 	sort.Slice(out, func(i, j int) bool {
 		a, b := out[i], out[j]
 		if a.rank != b.rank {
@@ -245,6 +255,23 @@ func figureNames(sides ...[]measurement) []figureName {
 		return a.name < b.name
 	})
 	return out
+}
+
+// redundant reports that a figure of all requests of a kind is that of the only
+// ones there are.
+func redundant(f figureName, all map[figureName]bool) bool {
+	kind, ok := strings.CutPrefix(f.name, "all ")
+	if !ok {
+		return false
+	}
+	rpc, what, _ := strings.Cut(kind, " ")
+	n := 0
+	for o := range all {
+		if strings.HasPrefix(o.name, rpc) && strings.HasSuffix(o.name, " "+what) && o.rank == f.rank && o != f {
+			n++
+		}
+	}
+	return n < 2
 }
 
 // figure compares one figure.

@@ -221,7 +221,7 @@ func TestCompare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := find(c, "all txn p50"); f.Verdict != More || !near(f.Ratio.Value, 3, 0.01) {
+	if f := find(c, "txn leases p50"); f.Verdict != More || !near(f.Ratio.Value, 3, 0.01) {
 		t.Errorf("%+v %+v", f, f.Ratio)
 	}
 	if f := find(c, "txn leases answered"); f.Verdict != NoDifference || f.Ratio.Value != 1 {
@@ -244,5 +244,27 @@ func TestCompare(t *testing.T) {
 	slow.Totals.Limits = []string{"lag"}
 	if _, err := Compare([]*Run{fast}, []*Run{slow}); fault.KindOf(err) != fault.Inconclusive {
 		t.Errorf("a generator at its limits: %v", err)
+	}
+}
+
+// Where two variants write different objects, it is their transactions as a whole
+// that can be compared.
+func TestCompareAcrossResources(t *testing.T) {
+	a, b := sample(30, 20, time.Millisecond), sample(30, 20, time.Millisecond)
+	for i := range b.Rows {
+		b.Rows[i].Ops[0].Resource = "nodes"
+	}
+	c, err := Compare([]*Run{a}, []*Run{b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range c.Figures {
+		got[f.Name] = f.Verdict
+	}
+	for name, want := range map[string]string{"all txn answered": NoDifference, "txn leases answered": OnlyA, "txn nodes answered": OnlyB} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
 	}
 }
