@@ -44,7 +44,7 @@ modes, so counting writes or fsyncs shows nothing.
 WHAT TO WATCH. "written by the load", "bytes to the log" and "bytes to peers";
 how the db grows; response times on slow disks. late_heartbeats counts those
 answered after the next was due, missed_heartbeats those after the 40 s of the
-Lease, when the node would be taken for dead, failed_heartbeats those that failed
+Lease, failed_heartbeats those that failed
 five times.
 
 WHAT TO EXPECT. A Lease has 570 bytes, so with 50 images the mode lease writes

@@ -4,7 +4,10 @@ package k8s_test
 
 import (
 	"math"
+	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
 )
 
 // A server that is stopped for five seconds at 500 requests a second holds up all
@@ -65,6 +69,65 @@ func TestResponseTimesAreHonest(t *testing.T) {
 	}
 	if n := r.Count(func(op result.Op) bool { return !op.Done() }); n != 0 {
 		t.Errorf("%d requests failed: %+v", n, r.Totals.Causes)
+	}
+}
+
+// etcd's own generator on the same pause: it begins its clock when a worker takes
+// the next request, so what was due meanwhile and not sent is not in its figures.
+// This is printed beside ours, and asserted of nobody.
+func TestWhatBenchmarkSaysOfAPause(t *testing.T) {
+	s := newStage(t, local.Options{})
+	bench := servertest.Benchmark(t)
+	go func() {
+		<-time.After(5 * time.Second)
+		_ = s.Pause(0)
+		<-time.After(5 * time.Second)
+		_ = s.Resume(0)
+	}()
+	out, err := exec.CommandContext(t.Context(), bench, "txn-put", "--endpoints", s.Endpoint(0), "--rate=500", "--total=7500",
+		"--val-size=570", "--key-space-size=5000", "--conns=3", "--clients=50").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "% in ") || strings.Contains(line, "Slowest") || strings.Contains(line, "Requests/sec") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
+
+// What a transaction costs the generator, against etcd's own at the same rate, size
+// of value and number of connections. Ours has a compare and an else branch in it,
+// two histograms and a schedule.
+func TestGeneratorIsCheap(t *testing.T) {
+	const rate, seconds = 1000, 20
+	s := newStage(t, local.Options{QuotaBytes: 8 << 30})
+	run := func(name string, args ...string) time.Duration {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	kvd := func(seconds int) time.Duration {
+		return run(servertest.Binary(t), "loadgen", "k8s-heartbeats", "--endpoints", s.Endpoint(0), "--nodes", strconv.Itoa(rate*51/50), "--period=1s",
+			"--status-period=1000h", "--images=0", "--warmup=0s", "--duration", (time.Duration(seconds) * time.Second).String(), "--max-lag=1h", "--compaction=0", "--progress=none")
+	}
+	benchmark := func(seconds int) time.Duration {
+		return run(servertest.Benchmark(t), "txn-put", "--endpoints", s.Endpoint(0), "--rate", strconv.Itoa(rate), "--total", strconv.Itoa(rate*seconds),
+			"--val-size=570", "--key-size=80", "--key-space-size", strconv.Itoa(rate), "--conns=3", "--clients=100")
+	}
+	kvd(1) // makes the nodes
+	var ours, theirs time.Duration
+	for range 3 { // in turns, since the machine has its moods
+		ours += kvd(seconds+1) - kvd(1)
+		theirs += benchmark(seconds+1) - benchmark(1)
+	}
+	per := func(d time.Duration) time.Duration { return d / (3 * seconds * rate) }
+	t.Logf("processor time for a transaction: %s, etcd's benchmark %s, ratio %.2f", per(ours), per(theirs), ours.Seconds()/theirs.Seconds())
+	if ours > theirs*11/10 {
+		t.Errorf("a transaction costs %s, more than 1.1 times etcd's benchmark's %s", per(ours), per(theirs))
 	}
 }
 

@@ -62,6 +62,17 @@ func Reference(tb testing.TB, program string) string {
 	return path
 }
 
+// Benchmark returns the path of etcd's own load generator, built from the module
+// in scripts/benchmark: for tests with the tag long, as Reference.
+func Benchmark(tb testing.TB) string {
+	tb.Helper()
+	path, err := goBuild("benchmark", "go.etcd.io/etcd/v3/tools/benchmark", filepath.Join("scripts", "benchmark"))
+	if err != nil {
+		tb.Fatalf("building etcd's benchmark: %v", err)
+	}
+	return path
+}
+
 // goBuild builds pkg of the module in dir (relative to kvd's root) into a place
 // of this checkout, outside the test's temporary folder: the linker is spared
 // where nothing changed, and no copy is left per test process.
