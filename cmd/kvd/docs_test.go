@@ -31,6 +31,7 @@ import (
 //   - `console nospace`: filled until it was read-only
 //   - `console kubernetes`: with what the API server of the recorded trace wrote
 //   - `console history`: the same, and then a node's status written over and over
+//   - `console changes`: with a small shop in which things have changed since before.db
 //   - `console dead`: with one member killed, and an ssh that starts it
 //   - `console noquorum`: with two of three killed
 //   - `console backup`: as kubernetes, with the page's script in the PATH
@@ -147,6 +148,7 @@ func docSetups() map[string]docSetup {
 		"console noquorum":   noQuorumForDocs,
 		"console backup":     backupForDocs,
 		"console lost":       lostForDocs,
+		"console changes":    changesForDocs,
 		"console wal":        walForDocs,
 		"console powerloss":  powerLossForDocs,
 	}

@@ -74,6 +74,8 @@ func neededRoles() []need {
 		{command: "explain write", args: "/registry/a --size 100", works: anyone, denied: nobody, finds: "write_refused_at_permission"},
 		{command: "diagnose", args: "--interval 1s --fail-on none", works: reader, denied: registry, partly: true},
 		{command: "snapshot save", args: "DEST", works: root, denied: writer},
+		{command: "diff", args: "@head @head", works: reader, denied: registry},
+		{command: "diff", shown: "diff member:A member:B --hash", args: "member:m1 member:m1 --hash", works: root, denied: writer},
 		{command: "member list", works: anyone, denied: nobody},
 		{command: "keys delete", args: "--prefix app/ --snapshot DEST --yes", works: root, denied: writer, dry: reader, before: (*permissions).putDoomed},
 		{command: "keys delete", shown: "keys delete --no-snapshot", args: "--prefix app/ --no-snapshot --yes", works: writer, denied: reader, dry: reader,

@@ -69,6 +69,7 @@ func versionTrials() []trial {
 		{command: "explain write", args: []string{"/registry/explained", "--size=1KiB"}, look: true, after: nothingStops},
 		{command: "diagnose", args: []string{"--interval=1s", "--fail-on=none", "--hash"}, look: true, after: lookedAtAll},
 		{command: "snapshot save", more: destination, after: snapshotVerifies},
+		{command: "diff", args: []string{"@head"}, more: func(w *world) []string { return []string{w.saved} }},
 		{command: "keys delete", args: []string{"--prefix=/registry/events/", "--yes"}, more: deletedFirst, after: eventsGone},
 		{command: "loadgen k8s-heartbeats", args: loaded("--nodes=20", "--period=200ms"), after: loadAnswered},
 		{command: "loadgen k8s-objects", args: loaded("--size=8KiB", "--nodes=0", "--rate=20"), after: loadAnswered},

@@ -70,7 +70,7 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		}
 	}
 	add("run", newServeCmd(app), newDrillCmd(app))
-	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newKeysCmd(app), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
+	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newKeysCmd(app), newDiffCmd(app, runDiff), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
 	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app))
 	add("load", newLoadgenCmd(app))
 	add("other", newConfigCmd(app), newVersionCmd(app))

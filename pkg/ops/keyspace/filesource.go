@@ -143,7 +143,7 @@ func (s *FileSource) Cost(context.Context, Query) (Cost, error) {
 
 // Keys reads the file once, and then the values by where they are.
 func (s *FileSource) Keys(ctx context.Context, q Query, fn func(*Item) error) error {
-	rev, err := s.bound.revision(s.path, q.Rev)
+	rev, err := s.bound.Revision(s.path, q.Rev)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s *FileSource) Keys(ctx context.Context, q Query, fn func(*Item) error) er
 // Changes reads the file once, and then the values by where they are. The first
 // ones are of the oldest revision: the state that a compaction leaves.
 func (s *FileSource) Changes(ctx context.Context, q Query, fn func(*Change) error) error {
-	rev, err := s.bound.revision(s.path, q.Rev)
+	rev, err := s.bound.Revision(s.path, q.Rev)
 	if err != nil {
 		return err
 	}

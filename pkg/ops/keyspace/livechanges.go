@@ -29,7 +29,7 @@ func (s *LiveSource) Changes(ctx context.Context, q Query, fn func(*Change) erro
 	if err != nil {
 		return err
 	}
-	rev, err := b.revision(s.Name(), q.Rev)
+	rev, err := b.Revision(s.Name(), q.Rev)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func (s *LiveSource) outOfBounds(ctx context.Context, rev, head int64, err error
 		return err
 	}
 	b := Bounds{Oldest: oldest, Head: head}
-	if _, berr := b.revision(s.Name(), rev); berr != nil {
+	if _, berr := b.Revision(s.Name(), rev); berr != nil {
 		return berr
 	}
 	return err

@@ -42,8 +42,8 @@ type Bounds struct {
 	Head   int64 `json:"head_revision"`   // the latest
 }
 
-// revision returns the revision that is asked for, 0 for the latest.
-func (b Bounds) revision(name string, rev int64) (int64, error) {
+// Revision returns the revision that is asked for, 0 for the latest.
+func (b Bounds) Revision(name string, rev int64) (int64, error) {
 	e := &fault.Error{Kind: fault.Refused, Op: "read", Subject: name}
 	switch {
 	case rev == 0:

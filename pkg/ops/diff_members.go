@@ -1,0 +1,217 @@
+package ops
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/diff"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/progress"
+)
+
+const opDiff = "diff"
+
+// maxAsked is of how many differing keys the other members are asked.
+const maxAsked = 1000
+
+// Jury is the members that are not compared, who tell which of two that differ is
+// like most. It is used by one goroutine.
+type Jury struct {
+	names   [2]string // of the members that are compared
+	others  []cluster.Member
+	sources []keyspace.Source
+	voters  int
+	rev     int64
+
+	asked int
+	alone map[string]int // by member: in how many keys it is in the minority
+	torn  int            // keys in which no value has a majority
+}
+
+// NewJury opens the voters beside a and b, to be read at one revision that all of
+// them have, which PinRevision tells. A member that does not answer is left out and
+// counts as a vote that nobody got.
+func NewJury(client *cluster.Client, view cluster.View, a, b cluster.Member, rev int64) (*Jury, error) {
+	j := &Jury{names: [2]string{a.Label(), b.Label()}, voters: len(view.Voters()), rev: rev, alone: map[string]int{}}
+	for _, m := range view.Readers() {
+		if m.ID == a.ID || m.ID == b.ID {
+			continue
+		}
+		mc, err := client.Member(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		j.others = append(j.others, m)
+		j.sources = append(j.sources, keyspace.OpenLive(mc, keyspace.LiveOptions{Timeout: client.Config().CommandTimeout, Op: opDiff}))
+	}
+	return j, nil
+}
+
+// Ask has the others say what they have of a key that differs, and sets
+// Entry.Majority.
+func (j *Jury) Ask(ctx context.Context, e *diff.Entry) error {
+	if j.asked >= maxAsked || e.Kind == diff.Transient {
+		return nil
+	}
+	j.asked++
+	with := [2][]string{{j.names[0]}, {j.names[1]}}
+	var neither []string
+	for i, s := range j.sources {
+		st, err := stateAt(ctx, s, e.Key, j.rev)
+		switch {
+		case err != nil:
+			return err
+		case sameState(st, e.A):
+			with[0] = append(with[0], j.others[i].Label())
+		case sameState(st, e.B):
+			with[1] = append(with[1], j.others[i].Label())
+		default:
+			neither = append(neither, j.others[i].Label())
+		}
+	}
+	e.Majority = "none"
+	for side, name := range []string{"a", "b"} {
+		if 2*len(with[side]) > j.voters {
+			e.Majority = name
+			for _, m := range append(with[1-side], neither...) {
+				j.alone[m]++
+			}
+		}
+	}
+	if e.Majority == "none" {
+		j.torn++
+	}
+	return nil
+}
+
+// stateAt reads one key; nil where the member has none.
+func stateAt(ctx context.Context, s keyspace.Source, key []byte, rev int64) (st *diff.State, err error) {
+	q := keyspace.Query{From: string(key), End: string(key) + "\x00", Rev: rev}
+	err = s.Keys(ctx, q, func(i *keyspace.Item) error {
+		st = &diff.State{CreateRevision: i.CreateRevision, ModRevision: i.ModRevision, Version: i.Version, Lease: i.Lease, Value: bytes.Clone(i.Value)}
+		return nil
+	})
+	return st, err
+}
+
+func sameState(a, b *diff.State) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.CreateRevision == b.CreateRevision && a.ModRevision == b.ModRevision && a.Version == b.Version && a.Lease == b.Lease &&
+		bytes.Equal(a.Value, b.Value)
+}
+
+// Verdict says who is in the minority, or that nobody can tell.
+func (j *Jury) Verdict() string {
+	if j.asked == 0 {
+		return ""
+	}
+	of := fmt.Sprintf("%s that differ, and all %d voters were asked of", counted(j.asked, "key"), j.voters)
+	if missing := j.voters - len(j.others) - 2; missing > 0 {
+		of = fmt.Sprintf("%s that differ, of which %d of %d voters were asked", counted(j.asked, "key"), j.voters-missing, j.voters)
+	}
+	var names []string
+	for name := range j.alone {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(j.alone[b], j.alone[a]), cmp.Compare(a, b)) })
+	var said []string
+	for _, name := range names {
+		said = append(said, fmt.Sprintf("%s is in the minority in %d", name, j.alone[name]))
+	}
+	if j.torn > 0 {
+		said = append(said, fmt.Sprintf("no value has a majority in %d: do not guess", j.torn))
+	}
+	return "of " + of + ": " + strings.Join(said, "; ")
+}
+
+// PinRevision chooses a revision at which all members that answer can be read: the
+// lowest that one of them is at.
+func PinRevision(ctx context.Context, client *cluster.Client, view cluster.View) (int64, error) {
+	var pinned keyspace.Bounds
+	for _, m := range view.Readers() {
+		mc, err := client.Member(m.ID)
+		if err != nil {
+			return 0, err
+		}
+		b, err := keyspace.OpenLive(mc, keyspace.LiveOptions{Op: opDiff}).Bounds(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if pinned.Head == 0 || b.Head < pinned.Head {
+			pinned.Head = b.Head
+		}
+		pinned.Oldest = max(pinned.Oldest, b.Oldest)
+	}
+	if pinned.Head < pinned.Oldest {
+		return 0, &fault.Error{Kind: fault.Unavailable, Cause: "no_common_revision", Op: opDiff,
+			Msg:  fmt.Sprintf("a member is at revision %d, and another has compacted up to %d: no revision can be read from both", pinned.Head, pinned.Oldest),
+			Hint: "wait until the first has caught up (`kvd status`)"}
+	}
+	return pinned.Head, nil
+}
+
+// MemberHash is the hash of one member's keys.
+type MemberHash struct {
+	Member          string `json:"member"`
+	Revision        int64  `json:"revision"`
+	CompactRevision int64  `json:"compact_revision"`
+	Hash            uint32 `json:"hash"`
+}
+
+// HashMembers has every member hash its keys up to a revision, one after the other:
+// each stalls all of its requests meanwhile, which is told before.
+func HashMembers(ctx context.Context, client *cluster.Client, view cluster.View, rev int64, sink progress.Sink) ([]MemberHash, error) {
+	var out []MemberHash
+	for _, m := range view.Readers() {
+		mc, err := client.Member(m.ID)
+		if err != nil {
+			return out, err
+		}
+		sink.Event(progress.Event{Op: opDiff, Subject: m.Label(), Warning: true, Note: fmt.Sprintf(
+			"HashKV begins: %s answers nothing else while it reads the %s it has in use", m.Label(), binary(m.Status.DBInUse))})
+		r, err := mc.HashKV(ctx, rev)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, MemberHash{m.Label(), rev, r.CompactRevision, r.Hash})
+	}
+	return out, nil
+}
+
+// JudgeHashes says which members have the same content, and who is in the minority.
+// It is true where all have the same.
+func JudgeHashes(hashes []MemberHash, voters int) (verdict string, same bool) {
+	members, compacted := map[uint32][]string{}, map[int64]bool{}
+	for _, h := range hashes {
+		compacted[h.CompactRevision] = true
+		members[h.Hash] = append(members[h.Hash], h.Member)
+	}
+	switch {
+	case len(compacted) > 1:
+		return "the hashes can't be compared: a compaction came between them", false
+	case len(members) == 1:
+		return fmt.Sprintf("all %s have the same hash, %08x", counted(len(hashes), "member"), hashes[0].Hash), true
+	}
+	var said []string
+	majority := false
+	for hash, of := range members {
+		text := fmt.Sprintf("%s: %08x", strings.Join(of, ", "), hash)
+		if 2*len(of) > voters {
+			text, majority = text+" (the majority)", true
+		}
+		said = append(said, text)
+	}
+	slices.Sort(said)
+	if !majority {
+		said = append(said, "no majority: do not guess")
+	}
+	return strings.Join(said, "; "), false
+}
