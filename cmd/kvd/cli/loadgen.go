@@ -10,7 +10,14 @@ import (
 func newLoadgenCmd(app *App) *cobra.Command {
 	return newGroupCmd("loadgen", "Put Kubernetes' load on a cluster, and measure how it takes it",
 		newScenarioCmd(app, runLoad, heartbeatsHelp(), func() scenarioFlags { return &heartbeatFlags{} }),
+		newScenarioCmd(app, runLoad, listHelp(), func() scenarioFlags { return &listFlags{} }),
+		newScenarioCmd(app, runLoad, endpointsHelp(), func() scenarioFlags { return &endpointFlags{} }),
 		newScenarioCmd(app, runLoad, objectsHelp(), func() scenarioFlags { return &objectFlags{} }),
+		newScenarioCmd(app, runLoad, eventsHelp(), func() scenarioFlags { return &eventFlags{} }),
+		newScenarioCmd(app, runLoad, watchHelp(), func() scenarioFlags { return &watchFlags{} }),
+		newScenarioCmd(app, runLoad, podsHelp(), func() scenarioFlags { return &podFlags{} }),
+		newScenarioCmd(app, runLoad, relistHelp(), func() scenarioFlags { return &relistFlags{} }),
+		newScenarioCmd(app, runLoad, clusterLoadHelp(), func() scenarioFlags { return &clusterLoadFlags{} }),
 		newLoadgenReportCmd(app, runLoadgenReport), newLoadgenCompareCmd(app, runLoadgenCompare), newLoadgenCleanCmd(app, runLoadgenClean))
 }
 

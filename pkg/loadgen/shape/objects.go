@@ -16,21 +16,30 @@ func ElectionLease(component string) *Template {
 	return newTemplate(renamed(sample("lease-leader-election"), component), path{2, 2, 4})
 }
 
-// IdentityLease is the Lease by which an API server says that it is there.
-func IdentityLease() *Template {
-	return newTemplate(sample("lease-apiserver"), path{2, 2, 4})
+// IdentityLease is the Lease by which an API server, of a name by APIServerName,
+// says that it is there.
+func IdentityLease(name string) *Template {
+	return newTemplate(asAPIServer(sample("lease-apiserver"), name), path{2, 2, 4})
 }
 
 // MasterLease is what an API server writes under /registry/masterleases: an
 // Endpoints object whose generation counts the times.
-func MasterLease() *Template {
+func MasterLease(ip string) *Template {
 	value := editValue(sample("masterlease"), path{2, 1, 7}, func([]byte) []byte { return []byte{1} })
+	value = editValue(value, path{2, 2, 1, 1}, func([]byte) []byte { return []byte(ip) })
 	return newTemplate(value).counting(2, 1, 7)
 }
 
 // PeerLease is MasterLease's pair under /registry/peerserverleases, by which API
 // servers find each other.
-func PeerLease() *Template { return newTemplate(sample("peerserverlease")).counting(2, 1, 7) }
+func PeerLease(name string) *Template {
+	return newTemplate(asAPIServer(sample("peerserverlease"), name)).counting(2, 1, 7)
+}
+
+// asAPIServer puts another name, of the same length, in place of the sample's.
+func asAPIServer(value []byte, name string) []byte {
+	return bytes.ReplaceAll(value, []byte("apiserver-6j3oqegojli76qwdruuv5vx3wu"), []byte(name))
+}
 
 // MaxImages is how many images a kubelet lists in its Node (nodeStatusMaxImages).
 const MaxImages = 50

@@ -239,6 +239,9 @@ func NodeName(i int) string {
 	return fmt.Sprintf("ip-10-%d-%03d-%02d.eu-west-1.compute.internal", 1+i/22500%9, i/90%250, 10+i%90)
 }
 
+// APIServerName returns the name of an API server's identity.
+func APIServerName(i int) string { return fmt.Sprintf("apiserver-6j3oqegojli76qwdruuv5v%04d", i) }
+
 // AppName returns the name of an application, its Service and its Deployment.
 func AppName(i int) string { return fmt.Sprintf("service-%07d", i) }
 

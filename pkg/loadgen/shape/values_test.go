@@ -72,9 +72,9 @@ func TestValues(t *testing.T) {
 		"lease":      {NodeLease(), 570, NodeName(99), "kube-node-lease"},
 		"election":   {ElectionLease("kube-controller-manager"), 429, "kube-controller-manager", "kube-system"},
 		"election 2": {ElectionLease("kube-scheduler"), 420, "kube-scheduler", "kube-system"},
-		"identity":   {IdentityLease(), 727, "apiserver-6j3oqegojli76qwdruuv5vx3wu", "kube-system"},
-		"master":     {MasterLease(), 62, "", ""},
-		"peer":       {PeerLease(), 140, "", ""},
+		"identity":   {IdentityLease(APIServerName(2)), 727, APIServerName(2), "kube-system"},
+		"master":     {MasterLease("192.0.2.10"), 63, "", ""},
+		"peer":       {PeerLease(APIServerName(2)), 140, "", ""},
 		"node 50":    {Node(50), 16240, NodeName(99), ""},
 		"node 10":    {Node(10), 7108, NodeName(99), ""},
 		"created":    {pods[Created], 2089, PodName(42, 7), NamespaceName(3)},
@@ -104,7 +104,7 @@ func TestValues(t *testing.T) {
 		if r.name == "" {
 			continue // what stands under the leases of API servers has no metadata
 		}
-		if what != "identity" && string(meta.GetUID()) != UID("object", 42, 7) || !meta.GetCreationTimestamp().Time.Equal(id.Born) {
+		if string(meta.GetUID()) != UID("object", 42, 7) || !meta.GetCreationTimestamp().Time.Equal(id.Born) {
 			t.Errorf("%s: UID %s, created %v", what, meta.GetUID(), meta.GetCreationTimestamp())
 		}
 		for _, m := range meta.GetManagedFields() {
@@ -123,7 +123,7 @@ func TestValues(t *testing.T) {
 
 // TestCounted has what counts written again and again, within its one byte.
 func TestCounted(t *testing.T) {
-	event, master := Event("pulled"), MasterLease()
+	event, master := Event("pulled"), MasterLease("192.0.2.10")
 	for n, want := range map[int]int{0: 1, 1: 1, 2: 2, 127: 127, 128: 1} {
 		obj, _ := roundTrip(t, "event", event.Counted(ID{}, time.Now(), n))
 		if e, ok := obj.(*corev1.Event); !ok || int(e.Count) != want {
@@ -200,7 +200,7 @@ func TestEnvelope(t *testing.T) {
 		}
 	}
 	known := 0
-	for _, tmpl := range append(Pods(), NodeLease(), MasterLease(), PeerLease(), Node(50), Event("pulled"), Deployment(), ConfigMap(10), Secret()) {
+	for _, tmpl := range append(Pods(), NodeLease(), MasterLease("192.0.2.10"), PeerLease(APIServerName(0)), Node(50), Event("pulled"), Deployment(), ConfigMap(10), Secret()) {
 		kind, end := around(tmpl.Value(ID{}, time.Now()))
 		if want, ok := recorded[kind]; ok && end == want {
 			known++

@@ -1,0 +1,151 @@
+package k8s
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/coreos/go-semver/semver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/loadgen/shape"
+	"kvd/pkg/ops/fault"
+)
+
+// cachePage is how many objects at most API servers read at a time for themselves
+// (cacher.go, watcher.go, consistency/checker.go).
+const cachePage = 10_000
+
+// knowsStreams reports that all members have RangeStream, which came with etcd
+// 3.7. The API server finds that out by asking, and reads pages where not.
+func knowsStreams(env *loadgen.Env) bool {
+	for _, m := range env.Members {
+		v, err := semver.NewVersion(m.Version)
+		if err != nil || v.Major < 3 || v.Major == 3 && v.Minor < 7 {
+			return false
+		}
+	}
+	return true
+}
+
+// needStreams is the error of a load that was told to use them where there are
+// none.
+func needStreams(env *loadgen.Env, s loadgen.Scenario) error {
+	if knowsStreams(env) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: "no_range_stream", Op: "loadgen", Subject: s.Name(), Msg: "--stream needs etcd 3.7 on every member",
+		Hint: "leave it out: API servers read pages of such a cluster too"}
+}
+
+// listing is a way to read all objects of a resource.
+type listing struct {
+	page         int64         // objects of a page, 0: all in one answer
+	stream       bool          // as RangeStream, etcd 3.7's: page is not used
+	serializable bool          // from the member's own state, without asking the leader
+	leader       bool          // only while the member has a leader, as caches that fill themselves
+	limit        int64         // of a stream: what it is asked for at most, 0: nothing is said
+	revision     int64         // to read at, 0: the newest
+	class        string        // what requests are counted as, where not as their resource
+	spacing      time.Duration // from one request to the next at least
+}
+
+// listed is what came of one.
+type listed struct {
+	revision int64
+	objects  int64
+	bytes    int64
+}
+
+// run is a whole turn: it reads them, and records each request and the whole.
+func (l listing) run(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
+	all, err := l.read(ctx, t, resource, prefix)
+	outcome := result.OK
+	switch {
+	case ctx.Err() != nil:
+		outcome = result.Unfinished
+	case err != nil:
+		outcome = result.Failed
+	}
+	t.Env().Observe("list", l.label(resource), outcome, t.Due, all.bytes)
+	if err == nil {
+		t.Env().Count("objects_listed", all.objects)
+	}
+	return all, err
+}
+
+// read reads them, and records each request.
+func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
+	if l.leader {
+		ctx = shape.WithLeader(ctx)
+	}
+	if l.stream {
+		return l.streamed(ctx, t, resource, prefix)
+	}
+	all := listed{revision: l.revision}
+	for from := prefix; ; {
+		next := time.Now().Add(l.spacing)
+		resp, err := l.get(ctx, t, resource, shape.Page(prefix, from, l.page, all.revision))
+		if err != nil {
+			return all, err
+		}
+		if all.revision == 0 { // which the further pages are of
+			all.revision = resp.Header.Revision
+		}
+		all.add(resp.Kvs)
+		if len(resp.Kvs) == 0 || int64(len(resp.Kvs)) >= resp.Count {
+			return all, nil
+		}
+		from = shape.Next(string(resp.Kvs[len(resp.Kvs)-1].Key))
+		pause(ctx, time.Until(next))
+	}
+}
+
+// get reads a page, on the resource's connection, whatever it is counted as.
+func (l listing) get(ctx context.Context, t *loadgen.Turn, resource string, page shape.Read) (resp *clientv3.GetResponse, err error) {
+	err = t.Do(ctx, "range", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (r loadgen.Reply, err error) {
+		if resp, err = l.relaxed(page).Send(ctx, t.Client(resource)); err != nil {
+			return r, err
+		}
+		var sum listed
+		sum.add(resp.Kvs)
+		return loadgen.Reply{Bytes: sum.bytes}, nil
+	})
+	return resp, err
+}
+
+// label is what the requests are counted as.
+func (l listing) label(resource string) string { return cmp.Or(l.class, resource) }
+
+func (l listing) streamed(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
+	var all listed
+	err := t.Do(ctx, "range_stream", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (loadgen.Reply, error) {
+		err := l.relaxed(shape.Page(prefix, prefix, l.limit, l.revision)).SendStream(ctx, t.Client(resource), func(chunk *pb.RangeResponse) error {
+			all.add(chunk.Kvs)
+			if chunk.Header != nil {
+				all.revision = chunk.Header.Revision
+			}
+			return nil
+		})
+		return loadgen.Reply{Bytes: all.bytes}, err
+	})
+	return all, err
+}
+
+func (l listing) relaxed(r shape.Read) shape.Read {
+	if l.serializable {
+		r.Opts = append(r.Opts, clientv3.WithSerializable())
+	}
+	return r
+}
+
+func (a *listed) add(kvs []*mvccpb.KeyValue) {
+	a.objects += int64(len(kvs))
+	for _, kv := range kvs {
+		a.bytes += int64(len(kv.Key) + len(kv.Value))
+	}
+}

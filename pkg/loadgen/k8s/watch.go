@@ -1,0 +1,152 @@
+package k8s
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/shape"
+)
+
+// How watches reach the members.
+const (
+	StreamsOwn    = "own"    // each on a stream and a connection of its own
+	StreamsShared = "shared" // all of an API server on one stream
+)
+
+// WatchOptions are the knobs of k8s-watch.
+type WatchOptions struct {
+	Informers int           // who follow the pods
+	Slow      int           // of them, how many read slowly
+	SlowRate  int64         // bytes a second that those read
+	Quiet     int           // more of them, in a namespace where nothing happens
+	Streams   string        // StreamsOwn or StreamsShared
+	PrevKV    bool          // events bring the value that they replaced, as API servers want
+	Bookmarks bool          // word of progress where nothing happens
+	Shards    int           // namespaces; each informer follows one of them
+	Reconnect time.Duration // how often each begins anew where it was, 0: never
+	Objects   int           // pods that there are
+	Rate      float64       // updates of them in a second
+	Nodes     int           // whose heartbeats are the foreground
+}
+
+// DefaultWatchOptions are ten informers that follow pods of which 200 change in a
+// second, with an API server's options.
+func DefaultWatchOptions() WatchOptions {
+	return WatchOptions{Informers: 10, SlowRate: 10 << 10, Streams: StreamsOwn, PrevKV: true, Bookmarks: true, Shards: 1,
+		Objects: 1000, Rate: 200, Nodes: 100}
+}
+
+// Watch is the load of informers that follow pods.
+type Watch struct {
+	WatchOptions
+}
+
+// Name is that of the command.
+func (*Watch) Name() string { return "k8s-watch" }
+
+// Params are the knobs.
+func (w *Watch) Params() map[string]any {
+	return map[string]any{"informers": w.Informers, "slow": w.Slow, "slow_bytes_per_second": w.SlowRate, "quiet": w.Quiet,
+		"streams": w.Streams, "prev_kv": w.PrevKV, "bookmarks": w.Bookmarks, "shards": w.Shards,
+		"reconnect_seconds": w.Reconnect.Seconds(), "objects": w.Objects, "rate": w.Rate, "nodes": w.Nodes}
+}
+
+// Check finds what is wrong with the knobs.
+func (w *Watch) Check() error {
+	switch {
+	case w.Informers < 0 || w.Quiet < 0 || w.Informers+w.Quiet < 1:
+		return badFlag(w, "--informers and --quiet can't be negative, and one of them must be 1 or more")
+	case w.Slow < 0 || w.Slow > w.Informers:
+		return badFlag(w, "--slow says how many of the --informers are")
+	case w.SlowRate < 1:
+		return badFlag(w, "--slow-rate must be 1 byte or more")
+	case w.Streams != StreamsOwn && w.Streams != StreamsShared:
+		return badFlag(w, fmt.Sprintf("--streams %q: want %s or %s", w.Streams, StreamsOwn, StreamsShared))
+	case w.Shards < 1 || w.Objects < w.Shards || w.Rate <= 0:
+		return badFlag(w, "--shards must be 1 or more, --objects no less than --shards, --rate more than 0")
+	case w.Reconnect < 0 || w.Nodes < 0:
+		return badFlag(w, "--reconnect and --nodes can't be negative")
+	}
+	return nil
+}
+
+// Setup makes the pods and begins the watches.
+func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error) {
+	if err := w.Check(); err != nil {
+		return loadgen.Cast{}, err
+	}
+	cast, err := foreground(ctx, env, w.Nodes)
+	if err != nil {
+		return cast, err
+	}
+	prefix := env.Prefix + "/pods/"
+	pods, err := makePods(ctx, env, prefix, w.Objects, w.Shards)
+	if err != nil {
+		return cast, err
+	}
+	for _, name := range []string{"missing_events", "duplicate_events", "unordered_events", "watches_compacted"} {
+		env.Count(name, 0)
+	}
+	commits := &commitTimes{}
+	for _, s := range w.streams(env, prefix, commits) {
+		cast.Background = append(cast.Background, s.run)
+	}
+	cast.Actors = append(cast.Actors, w.writers(pods, commits)...)
+	return cast, nil
+}
+
+// streams divides the informers among streams: one each, or one for each API
+// server.
+func (w *Watch) streams(env *loadgen.Env, prefix string, commits *commitTimes) []*watchStream {
+	var followers []*follower
+	for i := range w.Informers {
+		f := &follower{prefix: prefix, label: "pods"}
+		if w.Shards > 1 {
+			f.prefix += shape.NamespaceName(i%w.Shards) + "/"
+		}
+		if i < w.Slow {
+			f.rate, f.label = w.SlowRate, "pods (slow)"
+		}
+		followers = append(followers, f)
+	}
+	for range w.Quiet {
+		followers = append(followers, &follower{prefix: prefix + shape.NamespaceName(w.Shards) + "/", label: "pods"})
+	}
+	n := len(followers)
+	if w.Streams == StreamsShared {
+		n = min(n, env.APIServers())
+	}
+	streams := make([]*watchStream, n)
+	for i := range streams {
+		streams[i] = &watchStream{env: env, client: env.Client(i, fmt.Sprintf("watch-%d", i)), commits: commits,
+			prevKV: w.PrevKV, progress: w.Bookmarks, reconnect: env.Scaled(w.Reconnect)}
+	}
+	for i, f := range followers {
+		f.env = env
+		streams[i%n].followers = append(streams[i%n].followers, f)
+	}
+	return streams
+}
+
+// watchWriters is how many write; each has its own share of the pods.
+const watchWriters = 20
+
+func (w *Watch) writers(pods []*object, commits *commitTimes) []loadgen.Actor {
+	n := min(watchWriters, len(pods))
+	running := shape.Pods()[shape.Running]
+	actors := make([]loadgen.Actor, n)
+	for i := range actors {
+		actors[i] = loadgen.Actor{Name: fmt.Sprintf("writer/%d", i), APIServer: i,
+			Schedule: loadgen.Schedule{Period: time.Duration(float64(n) / w.Rate * float64(time.Second))},
+			Act: func(ctx context.Context, t *loadgen.Turn) {
+				which := i + t.Rand().IntN((len(pods)-i+n-1)/n)*n
+				o := pods[which]
+				if o.update(ctx, t, "pods", running.Value(podID(which, w.Shards), time.Now()), 0) {
+					commits.at(o.revision, time.Now())
+				}
+			}}
+	}
+	return actors
+}
