@@ -122,3 +122,27 @@ func TestActorsTakeOneTurnAtATime(t *testing.T) {
 		t.Errorf("%d turns, the longest response %s; want 200, and over 300 ms for those that waited for the ones before", len(order), totals.Ops[0].Response.Max())
 	}
 }
+
+// The generator's lag is a limit where it is long and a good part of the response
+// time: beside a server that takes a second, 20 ms say nothing.
+func TestLagIsALimitWhereItMatters(t *testing.T) {
+	for _, c := range []struct {
+		lag, response time.Duration
+		limited       bool
+	}{
+		{20 * time.Millisecond, 30 * time.Millisecond, true}, {20 * time.Millisecond, time.Second, false},
+		{9 * time.Millisecond, 10 * time.Millisecond, false}, {300 * time.Millisecond, time.Second, true},
+	} {
+		totals := result.Totals{Due: 1, Sent: 1}
+		totals.Lag.Record(c.lag)
+		var h result.Histogram
+		h.Record(c.response)
+		totals.Ops = []result.Latencies{{Op: result.Op{RPC: "txn", Outcome: result.OK}, Response: h}}
+		if got := DefaultOptions().Limits.exceeded(&totals); (len(got) > 0) != c.limited {
+			t.Errorf("lag %s of %s: %q", c.lag, c.response, got)
+		}
+	}
+	if got := DefaultOptions().Limits.exceeded(&result.Totals{Due: 1, Sent: 1, CPU: 0.81}); len(got) != 1 {
+		t.Errorf("81 %% of the processors: %q", got)
+	}
+}

@@ -45,7 +45,7 @@ type Options struct {
 // of the server.
 type Limits struct {
 	CPU     float64       // mean share of the processors it may use
-	Lag     time.Duration // 99 of 100 turns must begin so soon after they are due
+	Lag     time.Duration // 99 of 100 turns must begin so soon after they are due, or in a quarter of the response time
 	Offered float64       // share of the turns that must be begun at all
 }
 

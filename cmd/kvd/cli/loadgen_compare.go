@@ -17,13 +17,13 @@ import (
 // loadgenCompareOptions are the flags of kvd loadgen compare.
 type loadgenCompareOptions struct{ html string }
 
-func newLoadgenCompareCmd(app *App, run func(context.Context, *App, loadgenCompareOptions, string, string) error) *cobra.Command {
+func newLoadgenCompareCmd(app *App, run func(context.Context, *App, loadgenCompareOptions, []string) error) *cobra.Command {
 	var o loadgenCompareOptions
 	cmd := &cobra.Command{
-		Use:   "compare A B",
+		Use:   "compare A [B]",
 		Short: "Set two loads against each other: ratios with intervals",
-		Args:  cobra.ExactArgs(2),
-		RunE:  func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), app, o, args[0], args[1]) },
+		Args:  cobra.RangeArgs(1, 2),
+		RunE:  func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), app, o, args) },
 	}
 	cmd.Flags().StringVar(&o.html, "html", "", "write a page with both runs' charts to this `file`")
 	return help{
@@ -33,7 +33,8 @@ as much B is as A, with an interval that contains the true ratio in 95 of 100
 comparisons, and a verdict. Where the interval contains 1, no difference is
 shown, however large the ratio looks.
 
-Each of A and B is a file, several separated by commas, or a pattern in quotes.
+Each of A and B is a file, several separated by commas, or a pattern in quotes. A
+alone is what --ab has written: both variants are in it.
 With two or more runs of each, runs are what is compared (Welch's interval on
 logarithms). With one run each, both are cut into batches of some seconds: that
 sees what varies within a run, and not what varies from run to run, which is
@@ -45,19 +46,30 @@ comparisons of two equals: look at the size of it, and at those you asked about.
 		Example: `
   kvd loadgen compare status.jsonl lease.jsonl
   kvd loadgen compare 'a-*.jsonl' 'b-*.jsonl' -o json | jq '.figures[] | select(.verdict != "no difference shown")'
+  kvd loadgen compare ab.jsonl
   kvd loadgen compare before.jsonl after.jsonl --html compare.html`,
 		Exits: []int{9},
 	}.apply(cmd)
 }
 
-func runLoadgenCompare(_ context.Context, app *App, o loadgenCompareOptions, a, b string) error {
+func runLoadgenCompare(_ context.Context, app *App, o loadgenCompareOptions, args []string) error {
 	files, err := openLoadFiles("", o.html)
 	if err != nil {
 		return err
 	}
-	runsA, errA := readRuns(strings.Split(a, ","))
-	runsB, errB := readRuns(strings.Split(b, ","))
-	if err := errors.Join(errA, errB); err != nil {
+	runsA, err := readRuns(strings.Split(args[0], ","))
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 {
+		a, b, err := result.Variants(runsA)
+		if err != nil {
+			return err
+		}
+		return app.compareLoads(a, b, files)
+	}
+	runsB, err := readRuns(strings.Split(args[1], ","))
+	if err != nil {
 		return err
 	}
 	return app.compareLoads(runsA, runsB, files)

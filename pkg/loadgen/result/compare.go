@@ -96,6 +96,25 @@ func Compare(a, b []*Run) (Comparison, error) {
 	return c, nil
 }
 
+// Variants takes apart what an A/B run has kept: the runs of the variant that came
+// first, and those of the other.
+func Variants(runs []*Run) (a, b []*Run, err error) {
+	for _, r := range runs {
+		switch {
+		case len(a) == 0 || r.Variant == a[0].Variant:
+			a = append(a, r)
+		case len(b) == 0 || r.Variant == b[0].Variant:
+			b = append(b, r)
+		default:
+			err = fault.New(fault.Usage, "there are more than two variants in it")
+		}
+	}
+	if len(b) == 0 {
+		err = fault.New(fault.Usage, "there are no two variants in it").WithHint("give another result to compare with")
+	}
+	return a, b, err
+}
+
 func label(runs []*Run) string {
 	r := runs[0]
 	if r.Variant != "" {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"kvd/pkg/ops/fault"
 )
@@ -30,6 +31,11 @@ func Merge(runs []*Run) (*Run, error) {
 				Msg:  fmt.Sprintf("%s on cluster %s and %s on cluster %s are no parts of one load", out.Scenario, out.Cluster, r.Scenario, r.Cluster),
 				Hint: "to set two runs against each other: kvd loadgen compare A B"}
 		}
+		if !r.together(runs[0]) {
+			return nil, &fault.Error{Kind: fault.Usage, Cause: "different_times", Op: "merge results",
+				Msg:  "the runs are not of the same time, so they are no parts of one load",
+				Hint: "to set two variants against each other: kvd loadgen compare"}
+		}
 		hashes = append(hashes, r.Schedule)
 		out.Actors += r.Actors
 		out.Connections += r.Connections
@@ -40,6 +46,14 @@ func Merge(runs []*Run) (*Run, error) {
 	out.Rows = mergeRows(runs)
 	slices.SortStableFunc(out.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return out, nil
+}
+
+// together reports that two runs were under way at the same time.
+func (r *Run) together(o *Run) bool {
+	end := func(x *Run) time.Time {
+		return x.StartedAt.Add(time.Duration((x.Warmup + x.Totals.Measured) * float64(time.Second)))
+	}
+	return r.StartedAt.Before(end(o)) && o.StartedAt.Before(end(r))
 }
 
 // mergeRows adds up the rows of the same second.

@@ -127,8 +127,10 @@ func draw(c Chart, events []Event, end float64) picture {
 	right = max(right, 1)
 	x := func(v float64) float64 { return picLeft + v/right*(picWidth-picLeft-picRight) }
 	y := func(v float64) float64 { return picTop + (1-v/top)*(picHeight-picTop-picBottom) }
-	for v := 0.0; v <= top*1.0001; v += step {
-		p.YTicks = append(p.YTicks, tick{y(v), ShowValue(v, c.Unit)})
+	for i := range maxTicks {
+		if v := step * float64(i); v <= top*1.0001 {
+			p.YTicks = append(p.YTicks, tick{y(v), ShowValue(v, c.Unit)})
+		}
 	}
 	p.XTicks = xTicks(c, right, x)
 	for i, l := range c.Lines {
@@ -169,15 +171,20 @@ func xTicks(c Chart, right float64, x func(float64) float64) (out []tick) {
 		return out
 	}
 	step := niceStep(right)
-	for v := 0.0; v <= right; v += step {
-		out = append(out, tick{x(v), (time.Duration(v * float64(time.Second))).String()})
+	for i := range maxTicks {
+		if v := step * float64(i); v <= right {
+			out = append(out, tick{x(v), (time.Duration(v * float64(time.Second))).String()})
+		}
 	}
 	return out
 }
 
+// maxTicks is more than a scale has, whatever stands in the file it is made of.
+const maxTicks = 12
+
 // niceStep is a round number that goes four to ten times into a maximum.
 func niceStep(most float64) float64 {
-	if most <= 0 {
+	if most < 1e-9 || math.IsInf(most, 0) {
 		return 1
 	}
 	unit := math.Pow(10, math.Floor(math.Log10(most)))

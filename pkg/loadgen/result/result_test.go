@@ -114,6 +114,11 @@ func TestMerge(t *testing.T) {
 	if _, err := Merge([]*Run{fast, other}); fault.CauseOf(err) != "different_runs" {
 		t.Errorf("two clusters: %v", err)
 	}
+	later := sample(3, 1, time.Second)
+	later.StartedAt = later.StartedAt.Add(4 * time.Second)
+	if _, err := Merge([]*Run{fast, later}); fault.CauseOf(err) != "different_times" {
+		t.Errorf("one after the other: %v", err)
+	}
 }
 
 // A run of any length has at most so many rows, and loses no count and no peak.

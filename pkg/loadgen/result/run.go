@@ -199,6 +199,17 @@ func (r *Run) Latency(keep func(Op) bool) Latencies {
 	return sum
 }
 
+// Responses are the response times of all that was waited for.
+func (t *Totals) Responses() Histogram {
+	var all Histogram
+	for _, l := range t.Ops {
+		if l.Waited() {
+			all.Add(l.Response)
+		}
+	}
+	return all
+}
+
 // Count returns how many measured requests keep is true for.
 func (r *Run) Count(keep func(Op) bool) int64 {
 	var n int64
