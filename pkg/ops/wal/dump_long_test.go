@@ -6,10 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,46 +98,6 @@ func TestDumpUnderLoad(t *testing.T) {
 		t.Errorf("%d entries, %d followed", last, followed)
 	}
 	t.Logf("%d entries, %d followed", last, followed)
-}
-
-// The kernel is asked for nothing that could change a data directory, or hold up
-// the server that it belongs to.
-func TestDumpOnlyReads(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("no strace")
-	}
-	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
-	client := c.Client(t)
-	for i := range 20 {
-		if _, err := client.Put(servertest.Context(t, time.Minute), fmt.Sprint(i), "v"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	changing := regexp.MustCompile(`O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|flock\(|F_\w*SETLK|rename|unlink|truncate|fallocate|mkdir|chmod|utime|write\w*\(\d+<` + regexp.QuoteMeta(c.DataDir(0)))
-	for _, command := range []string{"dump", "stats"} {
-		trace := filepath.Join(t.TempDir(), "trace")
-		out, err := exec.Command("strace", "-f", "-y", "-s", "1000", "-o", trace, "-e", "trace=%file,%desc", servertest.Binary(t), "wal", command, c.DataDir(0)).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		raw, err := os.ReadFile(trace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := 0
-		for line := range strings.Lines(string(raw)) {
-			if !strings.Contains(line, c.DataDir(0)) {
-				continue
-			}
-			read++
-			if changing.MatchString(line) {
-				t.Errorf("wal %s: %s", command, line)
-			}
-		}
-		if read < 5 {
-			t.Errorf("wal %s: only %d calls about the data directory were seen", command, read)
-		}
-	}
 }
 
 // Who deleted a key: by name, by a range with it, by either branch of a transaction,

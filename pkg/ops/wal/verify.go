@@ -114,7 +114,11 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	// What is applied to the database was in the log before, and what a snapshot
 	// record says was in the database before: with a server writing, it is read both
 	// before the log and after it.
-	if x.Database, err = readDatabase(ctx, path, o.DB != ""); err != nil {
+	read := readDatabase
+	if live {
+		read = readLive
+	}
+	if x.Database, err = read(ctx, path, o.DB != ""); err != nil {
 		return nil, err
 	}
 	if err := survey(ctx, found, live, tour{begin: x.begin, record: x.record, damaged: x.damaged, end: func(int64) {}}); err != nil {
@@ -146,7 +150,7 @@ func (x *exam) readAgain(ctx context.Context, path string) error {
 	if x.Live == "" {
 		return nil
 	}
-	later, err := readDatabase(ctx, path, true)
+	later, err := readLive(ctx, path, true)
 	if err == nil {
 		x.applied = max(x.applied, later.ConsistentIndex)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
@@ -25,6 +26,24 @@ type DatabaseMember struct {
 	ID      ID     `json:"id"`
 	Name    string `json:"name"`
 	Learner bool   `json:"learner,omitempty"`
+}
+
+// readLive is readDatabase, of a running server's database again if need be: the file
+// can have grown since it was opened, and its pages been written anew.
+func readLive(ctx context.Context, path string, wanted bool) (*Database, error) {
+	pause := time.NewTicker(livePause)
+	defer pause.Stop()
+	for tries := 1; ; tries++ {
+		db, err := readDatabase(ctx, path, wanted)
+		if err != nil || db == nil || db.Unread == "" || tries == liveTries {
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
 }
 
 // readDatabase reads what has to fit a log, without a lock: of a running server's

@@ -3,9 +3,7 @@
 package wal_test
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,41 +25,6 @@ func TestVerdictsOfStock(t *testing.T) {
 func TestVerifyLiveManyTimes(t *testing.T) {
 	t.Parallel()
 	looks(t, 100)
-}
-
-// No call that could change or lock anything is made on a running server's files.
-func TestVerifySystemCalls(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip(err)
-	}
-	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
-	puts(t, c.Client(t), 50)
-	lock := regexp.MustCompile(`flock\(|F_(OFD_)?SETLKW?|O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|(rename|unlink|link|truncate|fallocate|mkdir|chmod|utimens)\w*\(`)
-	for _, command := range []string{"verify", "list"} {
-		trace := filepath.Join(t.TempDir(), "trace")
-		out, err := exec.Command("strace", "-f", "-y", "-o", trace, "-e", "trace=%file,%desc", servertest.Binary(t), "wal", command, c.DataDir(0)).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		raw, err := os.ReadFile(trace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reads := 0
-		for line := range bytes.Lines(raw) {
-			if !bytes.Contains(line, []byte(c.DataDir(0))) {
-				continue
-			}
-			reads++
-			if lock.Match(line) {
-				t.Errorf("wal %s: %s", command, line)
-			}
-		}
-		if reads < 20 {
-			t.Errorf("wal %s: %d calls seen", command, reads)
-		}
-	}
 }
 
 // One of three members whose log ends before its database starts, and ends at the
