@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,6 +108,14 @@ func (o *keysListOptions) check() error {
 	return errors.Join(errs...)
 }
 
+// where says where objects were looked for, if some were asked for.
+func (o *keysListOptions) where() string {
+	if !o.Objects() {
+		return ""
+	}
+	return "; objects were looked for under " + strings.Join(o.Layout.Prefixes, ", ") + ", and --kube-prefix adds to these"
+}
+
 func runKeysList(ctx context.Context, app *App, o keysListOptions) error {
 	if app.Global.Output == render.YAML {
 		return flagMisuse("keys list", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each")
@@ -127,7 +136,7 @@ func runKeysList(ctx context.Context, app *App, o keysListOptions) error {
 		app.warn("left out, because encrypted values do not tell their kind: %d; ask by --resource", sum.Unsure)
 	}
 	if err == nil && sum.Keys == 0 {
-		app.warn("there is no such key")
+		app.warn("there is no such key%s", o.where())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"strconv"
@@ -79,9 +80,20 @@ func (d *Describer) Entry(it *Item) Entry {
 func (d *Describer) Decode(it *Item) Entry {
 	e := d.Entry(it)
 	e.ValueBytes = new(int64(len(it.Value)))
-	o := d.Codec.Decode(e.Resource, it.Value)
+	o := d.decode(it)
 	e.Value = d.shown(&o, it)
 	return e
+}
+
+// decode decodes a value. Under a prefix that the layout does not know, a key that
+// looks like a Secret's is taken for one.
+func (d *Describer) decode(it *Item) codec.Object {
+	k, ok := d.Layout.Parse(string(it.Key))
+	resource := k.GroupResource()
+	if !ok && bytes.Contains(it.Key, []byte("/secrets/")) {
+		resource = "secrets"
+	}
+	return d.Codec.Decode(resource, it.Value)
 }
 
 func (d *Describer) shown(o *codec.Object, it *Item) *ValueShown {

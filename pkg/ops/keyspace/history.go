@@ -117,9 +117,7 @@ func (h *history) deletion(e *Event) {
 }
 
 func (h *history) put(e *Event, c *Change) {
-	d := &h.o.Describer
-	k, _ := d.Layout.Parse(string(c.Key))
-	object := d.Codec.Decode(k.GroupResource(), c.Value)
+	object := h.o.decode(&c.Item)
 	e.Version, e.Created, e.Kind, e.ValueBytes = c.Version, c.CreateRevision, object.What(), new(int64(len(c.Value)))
 	if c.Lease != 0 {
 		e.Lease = hexID(c.Lease)
@@ -136,7 +134,7 @@ func (h *history) put(e *Event, c *Change) {
 		e.By = managers(before, object.Tree)
 	}
 	if h.o.Values {
-		e.Value = d.shown(&object, &c.Item)
+		e.Value = h.o.shown(&object, &c.Item)
 	}
 	h.deleted, h.lease, h.object = false, c.Lease, object
 	h.value = append(h.value[:0], c.Value...)

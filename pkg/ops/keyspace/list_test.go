@@ -116,6 +116,7 @@ func TestListOfOddValues(t *testing.T) {
 		"/registry/secrets/a/enc":                "k8s:enc:aescbc:v1:key1:\x00\xff",
 		"/registry/configmaps/a/kms":             "k8s:enc:kms:v2:vault:\x00\xff",
 		"/registry/pods/a/cut":                   "k8s\x00\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x7f\x0a",
+		"/my/prefix/secrets/a/s":                 "hunter2",
 		"/openshift.io/routes/a/r":               "k8s\x00\x0a\x1e\x0a\x15route.openshift.io/v1\x12\x05Route\x12\x05\x0a\x03\x0a\x01r",
 		"/my/prefix/pods/a/p":                    `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"}}`,
 		"/registry/example.com/widgets/a/broken": `{"kind":"Widget"`,
