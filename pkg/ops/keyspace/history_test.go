@@ -302,14 +302,26 @@ func TestDeletedAndPutInOneTransaction(t *testing.T) {
 	txn.End()
 	kv.Commit()
 	done()
-	var got []string
-	for _, e := range historyOf(t, openFile(t, path), "a", false) {
-		got = append(got, fmt.Sprintf("%s %d/%d %s", e.What, e.Revision, e.Sub, e.Note))
+	check := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range historyOf(t, openFile(t, path), "a", false) {
+			got = append(got, fmt.Sprintf("%s %d/%d %s", e.What, e.Revision, e.Sub, e.Note))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
-	want := []string{"created 2/0 ", "deleted 3/0 by whom, etcd does not keep", "recreated 3/1 in the transaction that deleted it"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	check("created 2/0 ", "deleted 3/0 by whom, etcd does not keep", "recreated 3/1 in the transaction that deleted it")
+	kv, done = store(t, path)
+	compacted, err := kv.Compact(traceutil.TODO(), 3)
+	if err != nil {
+		t.Fatal(err)
 	}
+	<-compacted
+	kv.Commit()
+	done()
+	check()
 }
 
 // TestAnyHistoryEndsAtWhatThereIs: a history of any key, told from its first line to
@@ -356,4 +368,37 @@ func TestAnyHistoryEndsAtWhatThereIs(t *testing.T) {
 		}
 	})
 	f.enough(t)
+}
+
+// TestOneLeaseOfManyKeys: all of them go in one revision, and each knows its place
+// in it.
+func TestOneLeaseOfManyKeys(t *testing.T) {
+	t.Parallel()
+	const n, id = 20_000, 0x5eed
+	path := filepath.Join(t.TempDir(), "db")
+	kv, done := store(t, path)
+	txn := kv.Write(traceutil.TODO())
+	for i := range n {
+		txn.Put(fmt.Appendf(nil, "/registry/events/default/e%05d", i), []byte("v"), id)
+	}
+	txn.End()
+	txn = kv.Write(traceutil.TODO())
+	txn.DeleteRange([]byte("/registry/events/"), []byte("/registry/events0"))
+	txn.End()
+	kv.Commit()
+	done()
+	src := openFile(t, path)
+	o := keyspace.ListOptions{Filter: keyspace.Filter{Lease: id}, Rev: 2}
+	if all, _ := listOf(t, src, o); len(all) != n || all[n-1].Lease != "5eed" {
+		t.Errorf("%d keys on the lease at revision 2, want %d", len(all), n)
+	}
+	o.Rev = 3
+	if all, _ := listOf(t, src, o); len(all) != 0 {
+		t.Errorf("%d keys on the lease after it ended", len(all))
+	}
+	e := historyOf(t, src, "/registry/events/default/e12345", false)
+	if len(e) != 2 || e[0].Sub != 12345 || e[1].What != keyspace.Deleted || e[1].Sub != 12345 || e[1].LeaseBefore != "5eed" ||
+		!strings.Contains(e[1].Note, "end of its lease") {
+		t.Errorf("%+v", e)
+	}
 }
