@@ -17,11 +17,9 @@ import (
 // keysGetOptions are the flags and the arguments of kvd keys get.
 type keysGetOptions struct {
 	keyspace.Describer
-	source sourceFlags
-	key    string
-	path   string
-	rev    int64
-	raw    bool
+	keyArgs
+	rev int64
+	raw bool
 }
 
 func (o *keysGetOptions) addFlags(fs *pflag.FlagSet) {
@@ -38,14 +36,8 @@ func newKeysGetCmd(app *App, run func(context.Context, *App, keysGetOptions) err
 		Use:   "get KEY [SOURCE]",
 		Short: "One key and its value, decoded, now or at a revision",
 		Args:  cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.key, err = unescape("keys get", "KEY", args[0]); err != nil {
-				return err
-			}
-			if len(args) > 1 {
-				o.path = args[1]
-			}
-			if err := o.check(); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.read("keys get", args), o.check()); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -74,16 +66,11 @@ unless --show-values is given. Exits with 3 where there is no such key.`,
 }
 
 func (o *keysGetOptions) check() error {
-	const op = "keys get"
 	o.Layout, o.Codec = o.source.layout(), codec.New()
-	var err error
-	switch {
-	case o.key == "":
-		err = &fault.Error{Kind: fault.Usage, Cause: "argument", Op: op, Msg: "the empty key is none of etcd's"}
-	case o.rev < 0:
-		err = &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: "--rev can't be negative"}
+	if o.rev < 0 {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "keys get", Msg: "--rev can't be negative"}
 	}
-	return errors.Join(o.source.check(op, o.path), err)
+	return nil
 }
 
 func runKeysGet(ctx context.Context, app *App, o keysGetOptions) error {
@@ -114,8 +101,7 @@ func runKeysGet(ctx context.Context, app *App, o keysGetOptions) error {
 		if o.rev > 0 {
 			at = fmt.Sprintf("revision %d", o.rev)
 		}
-		return &fault.Error{Kind: fault.Wanting, Cause: "no_such_key", Op: "keys get", Subject: fmt.Sprintf("%q", o.key),
-			Msg: fmt.Sprintf("%s does not have it at %s", src.Name(), at), Hint: "`kvd keys history` shows whether it was there, and when it was deleted"}
+		return o.missing("keys get", src.Name()+" does not have it at "+at, "`kvd keys history` shows whether it was there, and when it was deleted")
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -19,9 +18,7 @@ import (
 // keysHistoryOptions are the flags and the arguments of kvd keys history.
 type keysHistoryOptions struct {
 	keyspace.HistoryOptions
-	source sourceFlags
-	key    string
-	path   string
+	keyArgs
 	ignore []string
 }
 
@@ -39,14 +36,8 @@ func newKeysHistoryCmd(app *App, run func(context.Context, *App, keysHistoryOpti
 		Use:   "history KEY [SOURCE]",
 		Short: "What became of a key: each kept change, what was different, and who did it",
 		Args:  cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.key, err = unescape("keys history", "KEY", args[0]); err != nil {
-				return err
-			}
-			if len(args) > 1 {
-				o.path = args[1]
-			}
-			if err := o.check(); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(o.read("keys history", args), o.check()); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -77,17 +68,12 @@ the key is kept.`,
 	}.apply(cmd)
 }
 
-func (o *keysHistoryOptions) check() error {
-	const op = "keys history"
+func (o *keysHistoryOptions) check() (err error) {
 	o.Layout, o.Codec = o.source.layout(), codec.New()
-	var err error
 	if o.Ignore, err = codec.ParseIgnore(o.ignore...); err != nil {
-		err = &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: "--ignore", Err: err}
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "keys history", Msg: "--ignore", Err: err}
 	}
-	if o.key == "" {
-		err = errors.Join(err, &fault.Error{Kind: fault.Usage, Cause: "argument", Op: op, Msg: "the empty key is none of etcd's"})
-	}
-	return errors.Join(o.source.check(op, o.path), err)
+	return nil
 }
 
 func runKeysHistory(ctx context.Context, app *App, o keysHistoryOptions) error {
@@ -102,16 +88,13 @@ func runKeysHistory(ctx context.Context, app *App, o keysHistoryOptions) error {
 	out := bufio.NewWriterSize(app.IO.Out, 64<<10)
 	print := (&eventText{w: out}).line
 	if app.Global.Output == render.JSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		print = func(e *keyspace.Event) error { return enc.Encode(e) }
+		print = jsonLines[*keyspace.Event](out)
 	}
 	bounds, changes, err := keyspace.History(ctx, src, o.key, o.HistoryOptions, print)
 	err = errors.Join(err, out.Flush())
 	if err == nil && changes == 0 {
-		err = &fault.Error{Kind: fault.Wanting, Cause: "no_such_key", Op: "keys history", Subject: fmt.Sprintf("%q", o.key),
-			Msg:  fmt.Sprintf("%s keeps no change of it from revision %d to %d", src.Name(), bounds.Oldest, bounds.Head),
-			Hint: "an older snapshot may have some: name it as SOURCE"}
+		err = o.missing("keys history", fmt.Sprintf("%s keeps no change of it from revision %d to %d", src.Name(), bounds.Oldest, bounds.Head),
+			"an older snapshot may have some: name it as SOURCE")
 	}
 	return err
 }

@@ -21,9 +21,7 @@ import (
 // end, or a line of JSON.
 func keyLines(out *bufio.Writer, asJSON, values bool) func(*keyspace.Entry) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		return func(e *keyspace.Entry) error { return enc.Encode(e) }
+		return jsonLines[*keyspace.Entry](out)
 	}
 	const row = "%10s  %10s  %7s  %9s  %-16s  %s\n"
 	first := true

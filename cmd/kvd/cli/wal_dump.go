@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -137,9 +136,7 @@ func leasesWere(n int64) string {
 // walLines returns what prints an entry.
 func walLines(out *bufio.Writer, asJSON bool) func(*wal.Line) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
-		return func(l *wal.Line) error { return enc.Encode(l) }
+		return jsonLines[*wal.Line](out)
 	}
 	text := walText{w: out}
 	return text.line

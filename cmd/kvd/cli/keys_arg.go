@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"kvd/pkg/ops/fault"
+)
+
+// keyArgs are the arguments KEY and SOURCE, and the flags that belong to the latter.
+type keyArgs struct {
+	source sourceFlags
+	key    string
+	path   string
+}
+
+// read reads KEY [SOURCE].
+func (k *keyArgs) read(op string, args []string) (err error) {
+	if k.key, err = unescape(op, "KEY", args[0]); err != nil {
+		return err
+	}
+	if k.key == "" {
+		err = &fault.Error{Kind: fault.Usage, Cause: "argument", Op: op, Msg: "the empty key is none of etcd's"}
+	}
+	if len(args) > 1 {
+		k.path = args[1]
+	}
+	return errors.Join(err, k.source.check(op, k.path))
+}
+
+// missing is the error of a command whose key is not there.
+func (k *keyArgs) missing(op, msg, hint string) error {
+	return &fault.Error{Kind: fault.Wanting, Cause: "no_such_key", Op: op, Subject: fmt.Sprintf("%q", k.key), Msg: msg, Hint: hint}
+}
+
+// jsonLines returns what writes a line of JSON for each part of a stream.
+func jsonLines[T any](w io.Writer) func(T) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return func(part T) error { return enc.Encode(part) }
+}
