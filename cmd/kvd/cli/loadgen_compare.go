@@ -97,8 +97,8 @@ func drawComparison(w io.Writer, c result.Comparison) error {
 	type row = result.Figure
 	return render.Columns[row]{
 		{Header: "figure", Value: func(f row) string { return f.Name }},
-		{Header: "a", Right: true, Value: func(f row) string { return figureText(f.A, f.Unit) }},
-		{Header: "b", Right: true, Value: func(f row) string { return figureText(f.B, f.Unit) }},
+		{Header: "a", Right: true, Value: func(f row) string { return figureText(f.A, f.Unit, f.Verdict == result.OnlyB) }},
+		{Header: "b", Right: true, Value: func(f row) string { return figureText(f.B, f.Unit, f.Verdict == result.OnlyA) }},
 		{Header: "b/a", Right: true, Value: func(f row) string {
 			if f.Ratio == nil {
 				return "-"
@@ -115,7 +115,10 @@ func drawComparison(w io.Writer, c result.Comparison) error {
 	}.Write(w, c.Figures)
 }
 
-func figureText(v float64, unit string) string {
+func figureText(v float64, unit string, none bool) string {
+	if none {
+		return "-"
+	}
 	switch unit {
 	case result.UnitSeconds:
 		return latencyText(v)

@@ -1,6 +1,8 @@
 package result
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -37,7 +39,7 @@ func Charts(r *Run) []Chart {
 	whole := *r
 	whole.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Span < shortestRow })
 	r = &whole
-	charts := []Chart{latencyChart(r), percentileChart(r), rateChart(r)}
+	charts := append(latencyCharts(r), percentileChart(r), rateChart(r))
 	for _, c := range []struct {
 		title, unit string
 		of          func(Row, MemberRow) float64
@@ -78,11 +80,12 @@ func line(name string, points [][2]float64) Line {
 	return l
 }
 
-// latencyChart has median, 99th percentile and maximum of each kind of request,
-// over time.
-func latencyChart(r *Run) Chart {
-	c := Chart{Title: "response time", X: "seconds", Unit: "seconds"}
+// latencyCharts have median, 99th percentile and maximum over time, one chart for
+// each of the most frequent kinds of request.
+func latencyCharts(r *Run) []Chart {
+	var out []Chart
 	for _, name := range waitedNames(r) {
+		c := Chart{Title: "response time of " + name, X: "seconds", Unit: UnitSeconds}
 		var p50, p99, top [][2]float64
 		for _, row := range r.Rows {
 			h := rowLatency(row, name)
@@ -93,25 +96,29 @@ func latencyChart(r *Run) Chart {
 			p99 = append(p99, [2]float64{row.At, h.Quantile(0.99).Seconds()})
 			top = append(top, [2]float64{row.At, h.Max().Seconds()})
 		}
-		if len(p50) > 0 {
-			c.Lines = append(c.Lines, line(name+" p50", p50), line(name+" p99", p99), line(name+" max", top))
-		}
+		c.Lines = append(c.Lines, line("p50", p50), line("p99", p99), line("max", top))
+		out = append(out, c)
 	}
-	return c
+	return out
 }
 
-// waitedNames are the kinds of requests that were waited for.
+// maxKinds is how many kinds of request have charts of their own.
+const maxKinds = 6
+
+// waitedNames are the kinds of requests that were waited for, the most frequent
+// first, as far as there is room for them.
 func waitedNames(r *Run) []string {
-	var out []string
+	counts := map[string]int64{}
 	for _, row := range r.Rows {
 		for _, l := range row.Ops {
-			if name := l.Name(); l.Waited() && !slices.Contains(out, name) {
-				out = append(out, name)
+			if l.Waited() {
+				counts[l.Name()] += l.Response.Count()
 			}
 		}
 	}
-	sort.Strings(out)
-	return out
+	names := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
+	return names[:min(len(names), maxKinds)]
 }
 
 func rowLatency(row Row, name string) Histogram {
@@ -127,7 +134,7 @@ func rowLatency(row Row, name string) Histogram {
 // percentileChart has the whole distribution: x is how many nines, since what is
 // of interest is at the end.
 func percentileChart(r *Run) Chart {
-	c := Chart{Title: "response time by percentile", X: "percentile", Unit: "seconds"}
+	c := Chart{Title: "response time by percentile", X: "percentile", Unit: UnitSeconds}
 	for _, name := range waitedNames(r) {
 		h := r.Latency(func(op Op) bool { return op.Waited() && op.Name() == name }).Response
 		if h.Count() == 0 {

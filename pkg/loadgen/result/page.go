@@ -68,12 +68,38 @@ const (
 // WritePage writes a page about one run that needs nothing else: no network, no
 // scripts. The report is made with its charts.
 func WritePage(w io.Writer, r Report) error {
-	return writePage(w, page{Title: "kvd loadgen " + r.Scenario, Runs: []pageRun{newPageRun("", r)}}, []Report{r})
+	return writePage(w, page{Title: "kvd loadgen " + r.Scenario, Runs: []pageRun{newPageRun("", r, scaleOf(r))}}, []Report{r})
 }
 
-// WriteComparisonPage writes one about two, side by side.
+// WriteComparisonPage writes one about two, side by side and to the same scale.
 func WriteComparisonPage(w io.Writer, c Comparison, a, b Report) error {
-	return writePage(w, page{Title: "kvd loadgen compare", Comparison: &c, Runs: []pageRun{newPageRun("A: "+c.A, a), newPageRun("B: "+c.B, b)}}, []Report{a, b})
+	s := scaleOf(a, b)
+	return writePage(w, page{Title: "kvd loadgen compare", Comparison: &c, Runs: []pageRun{newPageRun("A: "+c.A, a, s), newPageRun("B: "+c.B, b, s)}}, []Report{a, b})
+}
+
+// scales are how far the axes of a page's pictures go.
+type scales struct {
+	end   float64            // seconds, of all pictures over time
+	tops  map[string]float64 // by title
+	nines map[string]float64
+}
+
+func scaleOf(reports ...Report) scales {
+	s := scales{tops: map[string]float64{}, nines: map[string]float64{}}
+	for _, r := range reports {
+		for _, c := range r.Charts {
+			right := rightmost(c)
+			if c.X == "seconds" {
+				s.end = max(s.end, right)
+			} else {
+				s.nines[c.Title] = max(s.nines[c.Title], right)
+			}
+			for _, l := range c.Lines {
+				s.tops[c.Title] = max(s.tops[c.Title], l.Max)
+			}
+		}
+	}
+	return s
 }
 
 func writePage(w io.Writer, p page, reports []Report) error {
@@ -91,33 +117,22 @@ func writePage(w io.Writer, p page, reports []Report) error {
 	return t.Execute(w, p)
 }
 
-func newPageRun(label string, r Report) pageRun {
+func newPageRun(label string, r Report, s scales) pageRun {
 	out := pageRun{Label: label, Report: r}
-	end := 0.0
 	for _, c := range r.Charts {
-		for _, l := range c.Lines {
-			if n := len(l.Points); n > 0 && c.X == "seconds" {
-				end = max(end, l.Points[n-1][0])
-			}
+		right := s.end
+		if c.X != "seconds" {
+			right = s.nines[c.Title]
 		}
-	}
-	for _, c := range r.Charts {
-		out.Pictures = append(out.Pictures, draw(c, r.Events, end))
+		out.Pictures = append(out.Pictures, draw(c, r.Events, s.tops[c.Title], right))
 	}
 	return out
 }
 
 // draw scales a chart into a picture. All pictures of time have the same x axis,
 // so that a peak in one lies over its cause in another.
-func draw(c Chart, events []Event, end float64) picture {
+func draw(c Chart, events []Event, top, right float64) picture {
 	p := picture{Chart: c}
-	top, right := 0.0, end
-	for _, l := range c.Lines {
-		top = max(top, l.Max)
-	}
-	if c.X != "seconds" {
-		right = rightmost(c)
-	}
 	scale := 1.0
 	if c.Unit == UnitSize && top >= 1024 { // round in KiB, MiB or GiB
 		scale = math.Pow(1024, math.Floor(math.Log2(top)/10))
