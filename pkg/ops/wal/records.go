@@ -37,11 +37,7 @@ func read(ctx context.Context, dir string, fn func(*Record) error, ended func(*o
 		return dir, err
 	}
 	files, segments, err := openAll(dir, segments)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
+	defer closeAll(files)
 	if err != nil {
 		return dir, err
 	}
@@ -56,12 +52,12 @@ func read(ctx context.Context, dir string, fn func(*Record) error, ended func(*o
 
 // openAll opens segments before the first is read: a running server may remove
 // the oldest at any time, and whoever reads may take long. Those that it has
-// removed already are left out.
+// removed already are left out; the last one it never removes.
 func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, err error) {
-	for _, seg := range segments {
+	for i, seg := range segments {
 		path := filepath.Join(dir, seg.Name)
 		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 {
+		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 && i < len(segments)-1 {
 			continue
 		}
 		if err != nil {
@@ -70,6 +66,12 @@ func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, 
 		files, left = append(files, f), append(left, seg)
 	}
 	return files, left, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close() //nolint:errcheck // nothing was written
+	}
 }
 
 func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -26,18 +24,23 @@ type tour struct {
 // then what looks damaged in the last segment is read anew before it is believed.
 // It returns what reading itself failed with.
 func survey(ctx context.Context, dir string, live bool, t tour) error {
-	segments, files, err := openSegments(dir)
-	defer func() {
-		for _, f := range files {
-			f.Close() //nolint:errcheck // nothing was written
-		}
-	}()
+	listed, err := Segments(dir)
+	if err != nil {
+		return err
+	}
+	files, segments, err := openAll(dir, listed)
+	defer closeAll(files)
 	if err != nil {
 		return err
 	}
 	w := walker{live: live, tour: t}
 	for i, seg := range segments {
 		w.f = files[i]
+		info, err := w.f.Stat()
+		if err != nil {
+			return unreadable(w.f.Name(), err)
+		}
+		seg.Bytes = info.Size() // the tail is cut when the next segment begins
 		w.r.open(seg, w.f, seg.Bytes, i == len(segments)-1)
 		t.begin(seg)
 		if err := w.segment(ctx); err != nil {
@@ -45,35 +48,6 @@ func survey(ctx context.Context, dir string, live bool, t tour) error {
 		}
 	}
 	return nil
-}
-
-// openSegments opens all segments before the first is read, so that a server that
-// purges its oldest ones takes none away half-way.
-func openSegments(dir string) ([]Segment, []*os.File, error) {
-	listed, err := Segments(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	var segments []Segment
-	var files []*os.File
-	for _, seg := range listed {
-		path := filepath.Join(dir, seg.Name)
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 {
-			continue // purged by the server since
-		}
-		if err != nil {
-			return segments, files, unreadable(path, err)
-		}
-		files = append(files, f)
-		info, err := f.Stat()
-		if err != nil {
-			return segments, files, unreadable(path, err)
-		}
-		seg.Bytes = info.Size() // the tail is cut when the next segment begins
-		segments = append(segments, seg)
-	}
-	return segments, files, nil
 }
 
 // walker reads a log that may be damaged.
