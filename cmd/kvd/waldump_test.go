@@ -5,11 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
 
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -113,6 +122,7 @@ func TestWALOfAnAPIServer(t *testing.T) {
 			t.Fatalf("%d: %s\nsent %s", i, got[i], want[i])
 		}
 	}
+	sameAsEtcd(t, kvd, c.DataDir(0))
 	out, err = exec.Command(kvd, "wal", "stats", c.DataDir(0), "-o", "json", "--top", "0").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -127,5 +137,52 @@ func TestWALOfAnAPIServer(t *testing.T) {
 	}
 	if counted != writes || writes < 200 {
 		t.Errorf("%d writes counted, %d sent", counted, writes)
+	}
+}
+
+// sameAsEtcd compares a dump with the entries that etcd's own reader finds, and with
+// the requests that etcd's own messages make of them.
+func sameAsEtcd(t *testing.T, kvd, data string) {
+	t.Helper()
+	w, err := etcdwal.OpenForRead(zap.NewNop(), filepath.Join(data, "member", "wal"), &walpb.Snapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() //nolint:errcheck // nothing was written
+	_, _, entries, err := w.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(kvd, "wal", "dump", data, "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(bytes.TrimSpace(out), []byte("\n"))
+	if len(lines) < len(entries) || len(entries) < 250 { // the server may have written since
+		t.Fatalf("%d entries, etcd reads %d", len(lines), len(entries))
+	}
+	for i, e := range entries {
+		want := "noop"
+		if e.GetType() == raftpb.EntryConfChange {
+			want = "conf_change"
+		} else if len(e.Data) > 0 {
+			var r pb.InternalRaftRequest
+			if err := proto.Unmarshal(e.Data, &r); err != nil {
+				t.Fatal(err)
+			}
+			r.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+				if f.Kind() == protoreflect.MessageKind && f.Name() != "header" {
+					want = string(f.Name())
+				}
+				return true
+			})
+		}
+		var got struct {
+			Index, Term uint64
+			Type        string
+		}
+		if err := json.Unmarshal(lines[i], &got); err != nil || got.Index != e.GetIndex() || got.Term != e.GetTerm() || got.Type != want {
+			t.Fatalf("%+v, %v; etcd reads %s at %d of term %d", got, err, want, e.GetIndex(), e.GetTerm())
+		}
 	}
 }
