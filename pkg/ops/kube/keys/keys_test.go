@@ -149,6 +149,9 @@ func FuzzParse(f *testing.F) {
 		if k.String() != key {
 			t.Fatalf("%q → %+v → %q", key, k, k.String())
 		}
+		if k.Prefix == "" || k.Resource == "" || k.Name == "" {
+			t.Fatalf("%q → %+v, with a part that is empty", key, k)
+		}
 		if !under || prefix != k.ResourcePrefix() {
 			t.Fatalf("%q: prefix %q of the key, %q of the object", key, prefix, k.ResourcePrefix())
 		}
