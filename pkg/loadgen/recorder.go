@@ -31,19 +31,15 @@ type recorder struct {
 	counters map[string]float64
 	causes   map[string]*result.Cause
 	events   []result.Event
-	lag      result.Histogram
 	turns    turnCount // measured
-	row      rowState
+	row      turnCount // of the row at hand
+	rowFrom  time.Time
 }
 
-// turnCount counts turns.
-type turnCount struct{ due, sent, dropped int64 }
-
-// rowState is what the row at hand has so far.
-type rowState struct {
-	from  time.Time
-	turns turnCount
-	lag   result.Histogram
+// turnCount counts turns, and how late they were begun.
+type turnCount struct {
+	due, sent, dropped int64
+	lag                result.Histogram
 }
 
 func newRecorder() *recorder {
@@ -57,7 +53,7 @@ func newRecorder() *recorder {
 func (r *recorder) begin(at time.Time, warmup time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begun, r.measureFrom, r.row.from = at, at.Add(warmup), at
+	r.begun, r.measureFrom, r.rowFrom = at, at.Add(warmup), at
 }
 
 // record counts a request that was due, sent and done at these times.
@@ -97,25 +93,22 @@ func (r *recorder) dropped(due time.Time) {
 	r.turn(due, func(t *turnCount) { t.dropped++ })
 }
 
-// began counts a turn that was begun, and how late the generator was with it: not
-// at all where it waited for the turn before.
+// began counts a turn that was begun, and how late the generator was with it:
+// less than nothing where it waited for the turn before.
 func (r *recorder) began(due time.Time, lag time.Duration) {
-	r.turn(due, func(t *turnCount) { t.sent++ })
-	if lag < 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.row.lag.Record(lag)
-	if !due.Before(r.measureFrom) {
-		r.lag.Record(lag)
-	}
+	r.turn(due, func(t *turnCount) {
+		t.sent++
+		if lag >= 0 {
+			t.lag.Record(lag)
+		}
+	})
 }
 
+// turn counts in the row at hand and, after the warm-up, in all.
 func (r *recorder) turn(due time.Time, count func(*turnCount)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	count(&r.row.turns)
+	count(&r.row)
 	if !due.Before(r.measureFrom) {
 		count(&r.turns)
 	}
@@ -159,8 +152,8 @@ func (r *recorder) closeRow(now time.Time) result.Row {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	row := result.Row{
-		At: r.row.from.Sub(r.begun).Seconds(), Span: now.Sub(r.row.from).Seconds(), Warmup: r.row.from.Before(r.measureFrom),
-		Due: r.row.turns.due, Sent: r.row.turns.sent, Dropped: r.row.turns.dropped,
+		At: r.rowFrom.Sub(r.begun).Seconds(), Span: now.Sub(r.rowFrom).Seconds(), Warmup: r.rowFrom.Before(r.measureFrom),
+		Due: r.row.due, Sent: r.row.sent, Dropped: r.row.dropped,
 		Lag: r.row.lag.Quantile(0.99).Seconds(),
 		Ops: sorted(r.window),
 	}
@@ -168,7 +161,7 @@ func (r *recorder) closeRow(now time.Time) result.Row {
 		row.Ops[i].Response.Trim()
 	}
 	r.window = map[result.Op]*result.Latencies{}
-	r.row = rowState{from: now}
+	r.row, r.rowFrom = turnCount{}, now
 	return row
 }
 
@@ -179,7 +172,7 @@ func (r *recorder) finish(t *result.Totals) []result.Event {
 	t.Due, t.Sent, t.Dropped = r.turns.due, r.turns.sent, r.turns.dropped
 	t.Ops = sorted(r.totals)
 	t.Counters = maps.Clone(r.counters)
-	t.Lag = r.lag.Clone()
+	t.Lag = r.turns.lag.Clone()
 	for _, c := range r.causes {
 		t.Causes = append(t.Causes, *c)
 	}

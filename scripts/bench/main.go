@@ -66,6 +66,7 @@ var groups = []struct {
 	{"drill", drill},
 	{"snapshot", snapshots},
 	{"wal", wals},
+	{"load", loads},
 }
 
 func main() {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,14 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 		v.addFlags(fs)
 		var errs []error
 		o.fs.Visit(func(f *pflag.Flag) {
-			if own := fs.Lookup(f.Name); own != nil && f.Value.Type() != "stringArray" && f.Value.Type() != "stringSlice" {
-				errs = append(errs, fs.Set(f.Name, f.Value.String()))
+			value := f.Value.String()
+			switch f.Value.Type() {
+			case "stringArray", "stringSlice": // which cluster, and the variants themselves
+				return
+			case "size":
+				value = cmp.Or(value, "0")
 			}
+			errs = append(errs, fs.Set(f.Name, value))
 		})
 		for _, word := range strings.Split(variant, ",") {
 			name, value, ok := strings.Cut(strings.TrimLeft(strings.TrimSpace(word), "-"), "=")

@@ -45,12 +45,17 @@ func (q *quotaFlag) assume(v cluster.View) cluster.View {
 // byteSize is a flag for a number of bytes: 1048576, 1MiB, 2GB.
 type byteSize int64
 
-// String shows the size; zero is empty, so that help shows no default.
+// String shows the size, in a unit where that is exact, so that Set reads the same
+// number again; zero is empty, so that help shows no default.
 func (b *byteSize) String() string {
 	if *b == 0 {
 		return ""
 	}
-	return humanize.IBytes(uint64(*b))
+	short := humanize.IBytes(uint64(*b))
+	if n, err := humanize.ParseBytes(short); err != nil || n != uint64(*b) {
+		return strconv.FormatInt(int64(*b), 10)
+	}
+	return short
 }
 
 // Type names the kind of flag value.

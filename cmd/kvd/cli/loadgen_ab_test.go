@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"kvd/pkg/ops/fault"
+)
+
+// A variant is the command line's flags with its own over them, exactly.
+func TestArmsOfAnABRun(t *testing.T) {
+	knobs := func() scenarioFlags { return &objectFlags{} }
+	o := &loadOptions{knobs: knobs()}
+	fs := pflag.NewFlagSet("k8s-objects", pflag.ContinueOnError)
+	o.addFlags(fs)
+	err := fs.Parse([]string{"--size", "1600001", "--chunk", "0", "--rate", "2.5", "--seed", "7", "--endpoints-policy", "followers", "--compaction", "30s",
+		"--duration", "90s", "--ab", "chunk=16KiB,apiservers=1", "rate=4, --until-nospace"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.ab.take(fs.Args()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := o.arm(o.ab.variants[0], knobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := o.arm(o.ab.variants[1], knobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, pair := range map[string][2]any{
+		"size of A": {a.Scenario().Params()["size_bytes"], int64(1600001)}, "size of B": {b.Scenario().Params()["size_bytes"], int64(1600001)},
+		"chunk of A": {a.Scenario().Params()["chunk_bytes"], int64(16384)}, "chunk of B": {b.Scenario().Params()["chunk_bytes"], int64(0)},
+		"rate of A": {a.Scenario().Params()["rate"], 2.5}, "rate of B": {b.Scenario().Params()["rate"], 4.0},
+		"compaction of A":  {a.Scenario().Params()["compaction_seconds"], 30.0},
+		"API servers of A": {a.Options.APIServers, 1}, "API servers of B": {b.Options.APIServers, 3},
+		"seed": {b.Options.Seed, uint64(7)}, "policy": {string(a.Options.Policy), "followers"},
+		"duration of A":                    {a.Options.Duration, 90 * time.Second},
+		"B stops at no share of the quota": {b.Options.StopAtUsage, 0.0}, "A does": {a.Options.StopAtUsage, 0.8},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+		}
+	}
+	for _, bad := range []string{"chunk", "size=-1", "colour=red", "mode=lease", ""} {
+		if _, err := o.arm(bad, knobs); fault.KindOf(err) != fault.Usage {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestVariantsOfTheCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		ab, args []string
+		ok       bool
+	}{
+		{nil, nil, true}, {nil, []string{"x"}, false}, {[]string{"a=1"}, []string{"a=2"}, true}, {[]string{"a=1", "a=2"}, nil, true},
+		{[]string{"a=1"}, nil, false}, {[]string{"a=1"}, []string{"a=2", "a=3"}, false},
+	} {
+		f := abFlags{variants: slices.Clone(c.ab), repeats: 5, members: 1}
+		if err := f.take(c.args); (err == nil) != c.ok || err != nil && fault.KindOf(err) != fault.Usage {
+			t.Errorf("%q %q: %v", c.ab, c.args, err)
+		}
+	}
+	for _, f := range []abFlags{{variants: []string{"a", "b"}, repeats: 1, members: 1}, {variants: []string{"a", "b"}, repeats: 2, members: 2}} {
+		if err := f.take(nil); fault.KindOf(err) != fault.Usage {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
