@@ -99,3 +99,42 @@ func TestCaseNoSpaceElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// Case C17: kube-apiserver's compactor stopped long ago; what a compaction and a
+// defragmentation give back is as was said.
+func TestCaseCompactorStopped(t *testing.T) {
+	t.Parallel()
+	c := begin(t, 1, 0)
+	client := c.Client(t)
+	put(t, client, "compact_rev_key", 5, 1, 3)
+	// Its key has no number behind it.
+	for i := range 5 {
+		if _, err := client.Put(t.Context(), "compact_rev_key", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, client, "/registry/pods/default/p", 60000, 200, 500)
+	settleDisk(t)
+	r := look(t, connect(t, c))
+	belongs(t, r, "KVD-SPACE-005 warning")
+	f := finding(t, r, "KVD-SPACE-005")
+	mentions(t, f.Summary, "for each", "compact_rev_key was last written at revision 11")
+	said := evidence(t, f, "given back by compaction and defragmentation").Value
+	before := dbSize(t, c)
+	kvd(t, "compact", "--to", "head", "--physical", "--yes", "--endpoints", c.Endpoint(0))
+	kvd(t, "defrag", "--yes", "--endpoints", c.Endpoint(0))
+	within(t, "given back", float64(before-dbSize(t, c)), said, 0.2)
+	good := look(t, connect(t, c))
+	belongs(t, good)
+	remedied(t, "KVD-SPACE-005", r, good, "kvd compact --to head --physical --yes", "kvd defrag --yes")
+}
+
+func dbSize(t *testing.T, c *servertest.Cluster) int64 {
+	t.Helper()
+	settleDisk(t)
+	s, err := c.Client(t).Status(t.Context(), c.Endpoint(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.DbSize
+}

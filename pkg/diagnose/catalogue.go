@@ -57,6 +57,7 @@ func entriesOf() []Entry {
 		{"KVD-RAFT-010", "Member lists differ", "members that disagree on who votes can disagree on what is committed"},
 		{"KVD-RAFT-011", "A log ends before what is committed", "a member that had acknowledged more than it has ends as soon as a leader reminds it, and cannot be repaired"},
 		{"KVD-RAFT-012", "A member is of another cluster", "it and its peers refuse each other, and whoever writes to it writes elsewhere"},
+		{"KVD-RAFT-013", "A member is cut off from its leader", "it looks alive and serves the past to whoever reads serializable"},
 		{"KVD-READ-001", "Requests are expensive", "each holds memory for its whole answer, and others wait behind it"},
 		{"KVD-READ-002", "Linearizable reads are late", "they wait for the leader's word; kube-apiserver's health checks are such reads"},
 		{"KVD-SPACE-001", "NOSPACE is raised", "the cluster is read-only until the alarm is disarmed, whatever space there is"},

@@ -13,24 +13,36 @@ import (
 type latency struct {
 	d        memberDelta
 	n        uint64
+	over     uint64 // observations above the limit, as far as the bounds tell
+	limit    float64
 	p50, p99 float64
+}
+
+// slow reports that the p99 is at the limit, and that it does not rest on a few: of
+// few observations the slowest alone makes it.
+func (l latency) slow(in *Input) bool {
+	return l.p99 >= l.limit && float64(l.over) >= in.Limits.SlowMin
 }
 
 // latencies reads a histogram of all members. Those with too few observations are
 // left out: their percentiles say nothing.
 func (in *Input) latencies(name string) []latency {
 	var out []latency
+	limit := in.Limits.FsyncP99
+	if name == metrics.BackendCommit {
+		limit = in.Limits.CommitP99
+	}
 	for _, d := range in.deltas() {
 		h, ok := d.Histogram(name, nil)
 		if ok && float64(h.Count) >= in.Limits.Observations {
-			out = append(out, latency{d, h.Count, h.Quantile(0.5), h.Quantile(0.99)})
+			out = append(out, latency{d, h.Count, h.Count - quick(h, limit), limit, h.Quantile(0.5), h.Quantile(0.99)})
 		}
 	}
 	return out
 }
 
 func (l latency) evidence(what string) []Evidence {
-	return []Evidence{l.d.evidence("p99 of "+what, l.p99, Seconds), l.d.evidence("p50 of "+what, l.p50, Seconds), l.d.evidence("observations", float64(l.n), Count)}
+	return []Evidence{l.d.evidence("p99 of "+what, l.p99, Seconds), l.d.evidence("p50 of "+what, l.p50, Seconds), l.d.evidence("observations", float64(l.n), Count), l.d.evidence("of them above "+Seconds.Show(l.limit), float64(l.over), Count)}
 }
 
 // peersP99 is the middle one of the others' p99, 0 where there are none.
@@ -57,7 +69,7 @@ func checkDisk() Check {
 			all := in.latencies(metrics.WALFsync)
 			var out []Finding
 			for _, l := range all {
-				if l.p99 < in.Limits.FsyncP99 {
+				if !l.slow(in) {
 					continue
 				}
 				who := name(l.d.Member)
@@ -93,14 +105,14 @@ func checkCommit() Check {
 			all := in.latencies(metrics.BackendCommit)
 			var out []Finding
 			for _, l := range all {
-				if l.p99 < in.Limits.CommitP99 {
+				if !l.slow(in) {
 					continue
 				}
 				who := name(l.d.Member)
 				f := Finding{ID: "KVD-DISK-002", Severity: Warning, Subject: who, Evidence: l.evidence("backend commit"),
 					Summary: fmt.Sprintf("commits of the database of %s are slow: p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.CommitP99)),
 					Remedy:  []string{"kvd diagnose --disk DIR on its machine", "see who writes much at once: kvd wal stats DATA-DIR"}}
-				if slow(in.latencies(metrics.WALFsync), l.d.Member, in.Limits.FsyncP99) {
+				if in.slow(metrics.WALFsync, l.d.Member) {
 					f.ExplainedBy = []string{"KVD-DISK-001"}
 				}
 				out = append(out, f)
@@ -110,9 +122,9 @@ func checkCommit() Check {
 	}
 }
 
-// slow reports that a member's p99 is at or above a limit.
-func slow(all []latency, m cluster.Member, limit float64) bool {
-	return slices.ContainsFunc(all, func(l latency) bool { return l.d.Member.ID == m.ID && l.p99 >= limit })
+// slow reports that a member is slow by a histogram.
+func (in *Input) slow(name string, m cluster.Member) bool {
+	return slices.ContainsFunc(in.latencies(name), func(l latency) bool { return l.d.Member.ID == m.ID && l.slow(in) })
 }
 
 // slowest tells of the worst of them; there is at least one.

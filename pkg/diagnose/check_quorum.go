@@ -26,7 +26,7 @@ func alive(v cluster.View) int {
 func checkQuorum() Check {
 	return Check{
 		Name: "quorum", Asks: "is there a leader, and how many failures are survived?",
-		IDs: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-007", "KVD-RAFT-009"}, Needs: []Need{NeedView},
+		IDs: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-007", "KVD-RAFT-009", "KVD-RAFT-013"}, Needs: []Need{NeedView},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			voters := len(v.Voters())
@@ -56,6 +56,7 @@ func checkQuorum() Check {
 			if f, is := noLeader(v); is {
 				out = append(out, f)
 			}
+			out = append(out, in.cutOff(v)...)
 			if !v.VotersKnown() {
 				return out, "who votes is not known: " + fault.Why(v.VotersErr(""))
 			}
@@ -75,6 +76,24 @@ func noLeader(v cluster.View) (Finding, bool) {
 		f.Evidence = append(f.Evidence, status(m, "term of "+name(m), float64(m.Status.RaftTerm), Index))
 	}
 	return f, true
+}
+
+// cutOff finds members that know no leader while others have one. One look may fall
+// into an election.
+func (in *Input) cutOff(v cluster.View) []Finding {
+	var out []Finding
+	for _, m := range v.Answered() {
+		old, ok := in.before(m.ID)
+		if v.Leader == 0 || m.Status.Leader != 0 || !ok || old.Status.Leader != 0 {
+			continue
+		}
+		out = append(out, Finding{ID: "KVD-RAFT-013", Severity: Warning, Subject: name(m), ExplainedBy: []string{"KVD-RAFT-012"},
+			Summary: fmt.Sprintf("%s knows no leader while the others follow %s: it answers serializable reads with old data, and no others", name(m), leaderName(v)),
+			Evidence: []Evidence{{What: "leader by " + name(m), Text: "none, at both looks", Source: "status of " + name(m), At: m.At},
+				status(m, "revision of "+name(m), float64(m.Status.Revision), Index), status(m, "entries behind", float64(behind(v, m)), Count)},
+			Remedy: []string{"see whether it and its peers reach each other at their peer URLs: kvd member list", "meanwhile have clients go to the others; a client that must not read old data asks linearizable, or with WithRequireLeader"}})
+	}
+	return out
 }
 
 func leaderName(v cluster.View) string {

@@ -13,7 +13,6 @@ func checkExpensive() Check {
 	return Check{
 		Name: "requests", Asks: "are requests quick to serve?", IDs: []string{"KVD-READ-001"}, Needs: []Need{NeedDelta},
 		Look: func(in *Input) ([]Finding, string) {
-			fsync, commit := in.latencies(metrics.WALFsync), in.latencies(metrics.BackendCommit)
 			most, who := 0.0, ""
 			var out []Finding
 			for _, d := range in.deltas() {
@@ -34,11 +33,11 @@ func checkExpensive() Check {
 					Remedy: []string{"find full lists and large values: kvd quota, and \"apply request took too long\" in the log of " + name(d.Member),
 						"page lists (limit), read serializable where old data will do, store large values elsewhere"}}
 				switch {
-				case slow(fsync, d.Member, in.Limits.FsyncP99):
+				case in.slow(metrics.WALFsync, d.Member):
 					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-001")
-				case slow(commit, d.Member, in.Limits.CommitP99):
+				case in.slow(metrics.BackendCommit, d.Member):
 					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-002")
-				case len(fsync) > 0:
+				case in.has(NeedFsyncs):
 					f.Summary += "; its disk is not why"
 				}
 				out = append(out, f)

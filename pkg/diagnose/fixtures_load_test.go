@@ -23,6 +23,7 @@ func loadFixtures() []fixture {
 			w.grow(1, "etcd_server_leader_changes_seen_total", 1)
 		}, []string{"KVD-DISK-001 warning", "KVD-DISK-002 warning", "KVD-RAFT-003 warning", "KVD-READ-001 warning"}},
 		{"disk: two slow fsyncs in a hundred years", func(w *world) { w.fsync[2] = append(repeat(0.002, 998), 0.4, 0.4) }, nil},
+		{"disk: of few, the slowest makes the p99", func(w *world) { w.fsync[2] = append(repeat(0.002, 60), 0.4, 0.4) }, nil},
 		{"disk: too few to tell", func(w *world) { w.fsync[2] = repeat(0.4, 12) }, nil},
 		{"disk: a restart between the samples", func(w *world) {
 			w.fsync[2] = repeat(0.4, 200)

@@ -50,6 +50,13 @@ func raftFixtures() []fixture {
 			w.both(func(v *cluster.View) { v.Leader = 0 })
 		}, []string{"KVD-RAFT-001 critical"}},
 
+		{"leader: one member knows none", func(w *world) {
+			w.status(3, func(s *cluster.Status) { s.Leader = 0 })
+		}, []string{"KVD-RAFT-013 warning"}},
+		{"leader: one member had just lost it", func(w *world) {
+			w.now(3, func(m *cluster.Member) { m.Status.Leader = 0 })
+		}, nil},
+
 		{"unstarted: a voter", func(w *world) {
 			w.fourth(func(m *cluster.Member) { m.Name, m.ClientURLs, m.Status, m.Endpoint = "", nil, nil, "" })
 		}, []string{"KVD-RAFT-007 warning", "KVD-RAFT-008 warning"}},

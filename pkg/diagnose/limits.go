@@ -24,7 +24,8 @@ type Limits struct {
 	LagEntries, ApplyGap          float64
 	LeaderChanges                 float64
 	FsyncP99, CommitP99, PeerTime float64
-	Observations, DiskRatio       float64
+	Observations, SlowMin         float64
+	DiskRatio                     float64
 	SlowApplies, ReadIndexes      float64
 	SlowWatchers, PendingEvents   float64
 	ClientsShare, Clients         float64
@@ -80,6 +81,7 @@ func (l *Limits) Table() []Limit {
 		{"wal_fsync_p99", &l.FsyncP99, Seconds, "p99 between the samples", fromHardware, 0.010},
 		{"backend_commit_p99", &l.CommitP99, Seconds, "p99 between the samples", fromHardware, 0.025},
 		{"observations_min", &l.Observations, Count, "between the samples, below which a percentile says nothing", fromKvd, 30},
+		{"slow_observations_min", &l.SlowMin, Count, "above its limit, below which a p99 rests on chance", fromKvd, 5},
 		{"disk_ratio", &l.DiskRatio, Count, "times its peers' p99 fsync, from which on it is one member's disk", fromKvd, 4},
 		{"peer_round_trip_p99", &l.PeerTime, Seconds, "p99 between the samples", "etcd's default heartbeat interval of 100 ms is to be about the round trip; half of it is left for the rest", 0.050},
 		{"slow_applies", &l.SlowApplies, Rate, "requests that took longer than --warning-apply-duration, 100 ms", fromKvd, 1},

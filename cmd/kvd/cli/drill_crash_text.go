@@ -16,10 +16,12 @@ func tellCrash(w io.Writer, r drill.CrashReport, p drill.Phase) error {
 		t.crashed(r)
 	case drill.PhaseDiagnose:
 		t.crashFiles(r)
+		t.said(r.Diagnosed)
 	case drill.PhaseRemedy:
 		t.crashStarts(r)
 	case drill.PhaseProve:
 		t.crashProof(r)
+		t.said(r.DiagnosedAfter)
 	case drill.PhaseEnd:
 		t.end(r.Ending)
 	}

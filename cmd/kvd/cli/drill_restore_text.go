@@ -16,10 +16,12 @@ func tellRestore(w io.Writer, r drill.RestoreReport, p drill.Phase) error {
 		t.lost(r)
 	case drill.PhaseDiagnose:
 		t.lossDiagnosed(r.Diagnosis)
+		t.said(r.Diagnosed)
 	case drill.PhaseRemedy:
 		t.restoredTwice(r)
 	case drill.PhaseProve:
 		t.restoreProof(r)
+		t.said(r.DiagnosedAfter)
 	case drill.PhaseEnd:
 		t.end(r.Ending)
 	}

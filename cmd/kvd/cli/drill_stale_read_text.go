@@ -17,6 +17,7 @@ func tellStale(w io.Writer, r drill.StaleReport, p drill.Phase) error {
 		t.staleCut(r)
 	case drill.PhaseDiagnose:
 		t.staleDuring(r)
+		t.said(r.Diagnosed)
 	case drill.PhaseRemedy:
 		t.say("REMEDY: connect it again")
 		if r.CaughtUpSeconds > 0 {
@@ -26,6 +27,7 @@ func tellStale(w io.Writer, r drill.StaleReport, p drill.Phase) error {
 	case drill.PhaseProve:
 		t.say("PROVE: one more write, and the same reads again")
 		t.reads(r.After)
+		t.said(r.DiagnosedAfter)
 	case drill.PhaseEnd:
 		t.end(r.Ending)
 	}

@@ -46,10 +46,12 @@ func tellNospace(w io.Writer, r drill.Report, p drill.Phase) error {
 		t.reproduce(r)
 	case drill.PhaseDiagnose:
 		t.diagnose(r)
+		t.said(r.Diagnosed)
 	case drill.PhaseRemedy:
 		t.remedy(r)
 	case drill.PhaseProve:
 		t.prove(r)
+		t.said(r.DiagnosedAfter)
 	case drill.PhaseEnd:
 		t.end(r.Ending)
 	}
@@ -144,6 +146,24 @@ func (t *teller) prove(r drill.Report) {
 	}
 	t.sizes(r, drill.AtProof)
 	t.alarms(r.Proof.Alarms)
+	t.gap()
+}
+
+// said tells what kvd diagnose says.
+func (t *teller) said(s *drill.Said) {
+	switch {
+	case s == nil:
+		return
+	case s.Error != "":
+		t.say("kvd diagnose gets no answer: %s", s.Error)
+	case len(s.Findings) == 0:
+		t.say("kvd diagnose finds nothing wrong.")
+	default:
+		t.say("kvd diagnose says:")
+		for _, f := range s.Findings {
+			t.say("  %s (%s) %s: %s", f.ID, f.Severity, f.Subject, f.Summary)
+		}
+	}
 	t.gap()
 }
 

@@ -35,6 +35,9 @@ const (
 
 // Ending is how a drill ended; every report has it.
 type Ending struct {
+	Diagnosed      *Said `json:"kvd_diagnose,omitempty"`       // between the pain and the remedy
+	DiagnosedAfter *Said `json:"kvd_diagnose_after,omitempty"` // when all was proved
+
 	Missing     []string    `json:"missing,omitempty"` // what kept the drill from being proved
 	Outcome     Outcome     `json:"outcome"`
 	Phases      []PhaseTime `json:"phases"`

@@ -39,7 +39,7 @@ func Nospace(ctx context.Context, o Options, sink progress.Sink) (Report, error)
 		Drill: "nospace", Remedy: o.Remedy, Members: o.Members, QuotaBytes: o.QuotaBytes, StartedAt: time.Now().UTC(),
 		Compactor: CompactorReport{Key: compactRevKey},
 	}}
-	s.scene = scene{drill: s.r.Drill, keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
+	s.scene = scene{drill: s.r.Drill, symptom: "KVD-SPACE-001", keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
 		if o.Told != nil {
 			o.Told(s.r, p)
 		}

@@ -12,11 +12,12 @@ import (
 // scene is what all scenes have: a stage, once it is set, and how they end.
 type scene struct {
 	*stage
-	drill  string
-	keep   bool
-	sink   progress.Sink
-	ending *Ending // in the report
-	told   func(Phase)
+	drill   string
+	symptom string // the finding that the pain is to give; empty: none that is always there
+	keep    bool
+	sink    progress.Sink
+	ending  *Ending // in the report
+	told    func(Phase)
 }
 
 // act is a phase and what is done in it.
@@ -43,6 +44,9 @@ func (s *scene) play(ctx context.Context, acts []act) error {
 	for _, a := range acts {
 		began := time.Now()
 		err := a.do(ctx)
+		if err == nil && s.stage != nil {
+			err = s.listen(ctx, a.phase)
+		}
 		s.ending.Phases = append(s.ending.Phases, PhaseTime{a.phase, time.Since(began).Seconds()})
 		state := "done"
 		if err != nil {

@@ -83,7 +83,7 @@ func StaleRead(ctx context.Context, o StaleOptions, sink progress.Sink) (StaleRe
 		return StaleReport{}, err
 	}
 	s := &stale{o: o, r: StaleReport{Drill: "stale-read", Members: o.Members, StartedAt: time.Now().UTC(), Key: staleKey}}
-	s.scene = scene{drill: s.r.Drill, keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
+	s.scene = scene{drill: s.r.Drill, symptom: "KVD-RAFT-013", keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
 		if o.Told != nil {
 			o.Told(s.r, p)
 		}
