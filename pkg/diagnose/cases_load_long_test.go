@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -235,4 +236,109 @@ func TestHealthyUnderLoad(t *testing.T) {
 			t.Errorf("look %d: %s %s: %s %+v", i, f.ID, f.Subject, f.Summary, f.Evidence)
 		}
 	}
+}
+
+// What a look costs the servers of a cluster of 100,000 keys, beside the sampled read,
+// and what a steady writer notices of it.
+func TestCostOfALook(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3, Dir: memory(t)}})
+	g, ctx := errgroup.WithContext(t.Context())
+	client := c.Client(t)
+	for w := range 8 {
+		g.Go(func() error {
+			for i := w * 100; i < 100000; i += 800 {
+				var ops []clientv3.Op
+				for j := i; j < i+100; j++ {
+					ops = append(ops, clientv3.OpPut(fmt.Sprintf("/registry/pods/default/p%d", j), strings.Repeat("v", 300)))
+				}
+				if _, err := client.Txn(ctx).Then(ops...).Commit(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	settleDisk(t)
+	kc := connect(t, c)
+	cost := func(sample int64) float64 {
+		before := cpu(t, c)
+		look(t, kc, func(o *diagnose.CollectOptions) { o.SampleBytes = sample })
+		return cpu(t, c) - before
+	}
+	idleFrom := cpu(t, c)
+	pauseFor(time.Second)
+	idle := cpu(t, c) - idleFrom
+	bare, whole := cost(0)-idle, cost(16<<20)-idle
+	t.Logf("CPU of the three servers for one look: %.2f s beside the sampled read, %.2f s with it (idle: %.2f s)", bare, whole, idle)
+	if bare > 0.3 {
+		t.Errorf("a look costs %.2f s of CPU beside the sampled read, want 0.3 at most", bare)
+	}
+	var with, without []time.Duration
+	for i := range 20 {
+		if i%2 == 0 {
+			without = append(without, p99Of(t, client, func() { pauseFor(time.Second) }))
+		} else {
+			with = append(with, p99Of(t, client, func() { look(t, kc) }))
+		}
+	}
+	t.Logf("p99 of a put every 5 ms, 10 windows each: without %v, with %v", without, with)
+}
+
+func pauseFor(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}
+
+// cpu is what the servers have used, in seconds: fields 14 and 15 of proc(5)'s stat, in
+// hundredths.
+func cpu(t *testing.T, c *servertest.Cluster) float64 {
+	t.Helper()
+	ticks := 0.0
+	for i := range c.Len() {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.PID(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+2:]))
+		for _, f := range fields[11:13] {
+			n, err := strconv.ParseFloat(f, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticks += n
+		}
+	}
+	return ticks / 100
+}
+
+// p99Of is how long puts take, one every 5 ms, while something is done.
+func p99Of(t *testing.T, c *clientv3.Client, do func()) time.Duration {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var took []time.Duration
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			began := time.Now()
+			if _, err := c.Put(ctx, fmt.Sprintf("/registry/leases/kube-node-lease/n%d", n%200), "v"); err == nil {
+				took = append(took, time.Since(began))
+			}
+			<-tick.C
+		}
+	}()
+	do()
+	stop()
+	<-done
+	if len(took) == 0 {
+		t.Fatal("not a put was answered")
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100].Round(100 * time.Microsecond)
 }

@@ -37,8 +37,9 @@ func checkGrowth() Check {
 				rate := float64(grown) / secs
 				left := max(0, float64(q-m.Status.DBInUse)/rate)
 				measured = fmt.Sprintf("%s grows by %s/s; at that it has room for %s", name(m), size(int64(rate)), Seconds.Show(left))
-				if left > in.Limits.FullWithin {
-					continue
+				used := float64(m.Status.DBInUse) / float64(q)
+				if left > in.Limits.FullWithin || used < in.Limits.GrowthUsage && secs < in.Limits.GrowthLook {
+					continue // a burst, and far from the quota
 				}
 				f := Finding{ID: "KVD-SPACE-006", Severity: Warning, Subject: name(m),
 					Summary: fmt.Sprintf("%s reaches its quota in %s if it goes on growing like in the last %s", name(m), Seconds.Show(left), Seconds.Show(secs)),

@@ -31,6 +31,10 @@ func checkLeaseKeys() Check {
 	}
 }
 
+// leaseSlack is what whole seconds and the time between an answer and the sample
+// take away, in seconds.
+const leaseSlack = 2
+
 // checkLeaseAge looks for leases that an election gave their whole time anew
 // (Promote in server/lease/lessor.go), without anybody having renewed them.
 func checkLeaseAge() Check {
@@ -46,8 +50,8 @@ func checkLeaseAge() Check {
 			longer := 0
 			var e []Evidence
 			for _, l := range in.Leases.Asked {
-				if l.Before == nil || l.Now == nil || *l.Now < *l.Before {
-					continue
+				if l.Before == nil || l.Now == nil || float64(*l.Before-*l.Now) > in.interval().Seconds()-leaseSlack {
+					continue // it has come nearer to its end by the time that has passed
 				}
 				longer++
 				if len(e) < 6 {
@@ -55,12 +59,12 @@ func checkLeaseAge() Check {
 						Evidence{What: "left of lease " + l.ID + ", now", Value: float64(*l.Now), Unit: Seconds, Source: "lease of " + in.Leases.Member, At: in.At})
 				}
 			}
-			if elections == 0 || renewed > 0 || longer == 0 || in.interval().Seconds() < 2 {
+			if elections == 0 || renewed > 0 || longer == 0 || in.interval().Seconds() < 2*leaseSlack {
 				return nil, fmt.Sprintf("%.0f renewals, %.0f elections between the samples", renewed, elections)
 			}
 			e = append(e, Evidence{What: "renewals", Value: renewed, Unit: Count, Source: "metrics of all members", At: in.At}, Evidence{What: "elections", Value: elections, Unit: Count, Source: "terms", At: in.At})
 			return []Finding{{ID: "KVD-LEASE-002", Severity: Warning, Subject: "cluster", Evidence: e, ExplainedBy: []string{"KVD-RAFT-003"},
-				Summary: fmt.Sprintf("leases outlive their time: of %s nobody renewed any, and %d have as much left as before or more, since an election begins each anew", counted(len(in.Leases.Asked), "lease"), longer),
+				Summary: fmt.Sprintf("leases outlive their time: of %s nobody renewed any, and %d have more left than they should by now, since an election begins each anew", counted(len(in.Leases.Asked), "lease"), longer),
 				Remedy:  []string{"end the elections first: then they end by themselves", "--feature-gates=LeaseCheckpoint=true,LeaseCheckpointPersist=true keeps what is left over an election (etcd 3.6 and later)"}}}, ""
 		},
 	}

@@ -100,14 +100,20 @@ func spaceFixtures() []fixture {
 		{"history: much of a large file", func(w *world) { w.fill(8*gib, 1*gib, 900*mib); w.stored(100000, 5_000_000, 5_400_000, 100*mib) }, []string{"KVD-SPACE-005 warning"}},
 
 		{"growth: full within the hour", func(w *world) {
-			w.fill(2*gib, 1*gib, 900*mib)
-			w.stored(100000, 5_000_000, 5_400_000, 850*mib)
+			w.fill(2*gib, 1400*mib, 1300*mib)
+			w.stored(100000, 5_000_000, 5_400_000, 1250*mib)
 			w.in.Keys.Groups[0].Share = 0.4
-			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 10 * mib })
+			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 4 * mib })
 		}, []string{"KVD-SPACE-006 warning"}},
 		{"growth: full in minutes", func(w *world) {
+			w.fill(2*gib, 1400*mib, 1300*mib)
+			w.stored(100000, 5_000_000, 5_400_000, 1250*mib)
+			w.in.Keys.Groups[0].Share = 0.4
 			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 100 * mib; m.Status.DBSize += 100 * mib })
 		}, []string{"KVD-SPACE-006 critical"}},
+		{"growth: a burst, with room for a hundred more", func(w *world) {
+			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 100 * mib; m.Status.DBSize += 100 * mib })
+		}, nil},
 		{"growth: a burst far from the quota", func(w *world) {
 			w.now(1, func(m *cluster.Member) { m.Status.DBInUse += 3 * mib })
 		}, nil},

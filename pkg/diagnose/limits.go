@@ -19,6 +19,7 @@ type Limits struct {
 	HistoryBytes, HistoryFrom     float64
 	HistoryPerKey, NeverCompacted float64
 	FullWithin, FullCritical      float64
+	GrowthUsage, GrowthLook       float64
 	ShareRatio, ShareUsage        float64
 	QuotaSuggested                float64
 	LagEntries, ApplyGap          float64
@@ -71,6 +72,8 @@ func (l *Limits) Table() []Limit {
 		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
 		{"full_within_warning", &l.FullWithin, Seconds, "until the quota is reached, at the rate between the samples", "a short sample sees what the next compaction takes away; kube-apiserver's is every 5 min", 3600},
 		{"full_within_critical", &l.FullCritical, Seconds, "until the quota is reached, at the rate between the samples", "three compactions of kube-apiserver", 900},
+		{"growth_from_usage", &l.GrowthUsage, Ratio, "of its quota that is in use, below which growth is a burst", fromKvd, 0.5},
+		{"growth_long_look", &l.GrowthLook, Seconds, "between the samples, from which on growth is none at any usage", fromKvd, 60},
 		{"share_of_live_data", &l.ShareRatio, Ratio, "of the live bytes in one resource or namespace", fromKvd, 0.5},
 		{"share_from_usage", &l.ShareUsage, Ratio, "of its quota that the file uses", fromAlerts, 0.5},
 		{"quota_suggested_max", &l.QuotaSuggested, Bytes, "a quota", "etcd warns above 8 GiB (maxQuotaBytes in server/storage/quota.go)", 8 << 30},
