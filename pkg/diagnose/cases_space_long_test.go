@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -81,9 +83,32 @@ func TestCaseWhoWrites(t *testing.T) {
 	}
 	f = finding(t, look(t, connect(t, c)), "KVD-CHURN-001")
 	within(t, "writes", evidence(t, f, "writes to /app/busy/0").Value, (4010-2500)/3.0, 0.01)
+	// Leases without keys: in the log, and nowhere else.
+	g, ctx := errgroup.WithContext(t.Context())
+	for range 16 {
+		g.Go(func() error {
+			for range 200 {
+				l, err := client.Grant(ctx, 60)
+				if err == nil {
+					_, err = client.Revoke(ctx, l.ID)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	stop(t, c, 0)
 	off := lookAt(t, c.DataDir(0))
-	belongs(t, off, "KVD-CHURN-001 warning")
+	belongs(t, off, "KVD-CHURN-001 warning", "KVD-LEASE-004 warning")
+	if n := evidence(t, finding(t, off, "KVD-LEASE-004"), "grants").Value; n != 3200 {
+		t.Errorf("%.0f grants", n)
+	}
+	shows(t, off, "KVD-LEASE-004")
 }
 
 func TestCaseNoSpaceElsewhere(t *testing.T) {

@@ -80,6 +80,30 @@ func electionsBetween(in *Input) float64 {
 	return n
 }
 
+// checkLoggedLeases looks at how much of a log are leases.
+func checkLoggedLeases() Check {
+	return Check{
+		Name: "leases in the log", Asks: "is a log filled by leases?", IDs: []string{"KVD-LEASE-004"}, Needs: []Need{NeedDirs},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			most := int64(0)
+			for _, d := range in.Dirs {
+				most = max(most, d.Grants.Count)
+				if float64(d.Grants.Count) < in.Limits.LoggedGrants || float64(d.Grants.Count) < in.Limits.LoggedShare*float64(d.Length) {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-LEASE-004", Severity: Warning, Subject: d.Path,
+					Summary: fmt.Sprintf("%s of the %s in the log grant a lease: raft entries and WAL on every member, and nothing of it shows in the history",
+						counted(d.Grants.Count, "entry"), counted(d.Length, "entry")),
+					Evidence: []Evidence{{What: "grants", Value: float64(d.Grants.Count), Unit: Count, Source: d.Log.Dir}, {What: "entries", Value: float64(d.Length), Unit: Count, Source: d.Log.Dir},
+						{What: "bytes of grants", Value: float64(d.Grants.Bytes), Unit: Bytes, Source: d.Log.Dir}},
+					Remedy: []string{"kvd wal dump " + d.Path + " --type lease_grant: when, and by whom", "keep one lease alive in each client, instead of one for each request"}})
+			}
+			return out, counted(most, "grant")
+		},
+	}
+}
+
 // checkLeaseChurn looks at how fast leases are made: each is a raft entry on every
 // member, and none shows in the history.
 func checkLeaseChurn() Check {

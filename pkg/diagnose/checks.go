@@ -38,6 +38,7 @@ func Checks() []Check {
 		checkLeaseKeys(),
 		checkLeaseAge(),
 		checkLeaseChurn(),
+		checkLoggedLeases(),
 		checkPeers(),
 		checkAdvertised(),
 		checkSpread(),

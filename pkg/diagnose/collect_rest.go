@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -75,20 +76,26 @@ func (c *collector) reader(v cluster.View) (cluster.Member, *cluster.MemberClien
 }
 
 func (c *collector) lists(ctx context.Context, v cluster.View) {
-	for _, m := range v.Answered() {
-		if m.Learner { // it does not tell its list
+	asked := slices.DeleteFunc(v.Answered(), func(m cluster.Member) bool { return m.Learner }) // which do not tell theirs
+	lists, errs := make([]OwnList, len(asked)), make([]error, len(asked))
+	var wg sync.WaitGroup
+	for i, m := range asked {
+		wg.Go(func() {
+			mc, err := c.client.Member(m.ID)
+			if err == nil {
+				lists[i].Of = m
+				lists[i].Members, err = mc.OwnMembers(ctx)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	for i, m := range asked {
+		if errs[i] != nil {
+			c.missErr(NeedLists, name(m), errs[i])
 			continue
 		}
-		mc, err := c.client.Member(m.ID)
-		if err == nil {
-			var own []cluster.Member
-			if own, err = mc.OwnMembers(ctx); err == nil {
-				c.in.Lists = append(c.in.Lists, OwnList{m, own})
-			}
-		}
-		if err != nil {
-			c.missErr(NeedLists, name(m), err)
-		}
+		c.in.Lists = append(c.in.Lists, lists[i])
 	}
 	c.asked("serializable list of members", len(c.in.Lists))
 }

@@ -28,6 +28,8 @@ type Dir struct {
 	Snaps  []SnapFile
 	Left   []LeftFile
 	Lost   []LostKeys
+	Grants wal.Amount // leases granted, of all entries in the log
+	Length int64      // entries in the log
 	Writes *Writes
 }
 
@@ -90,6 +92,7 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	}
 	if d.Log != nil && d.Log.Dir != "" {
 		d.readMarks(ctx)
+		d.countGrants(ctx)
 		d.Holder = d.Log.Live
 	}
 	if err := in.addDB(ctx, &d, db, o, sink); err != nil {
@@ -114,6 +117,21 @@ func (d *Dir) readMarks(ctx context.Context) {
 		}
 		return nil
 	})
+}
+
+// countGrants counts leases in the log: they are nowhere else, as soon as they have
+// ended. Of a damaged log what stands before the damage counts.
+func (d *Dir) countGrants(ctx context.Context) {
+	s, _ := wal.GatherStats(ctx, d.Log.Dir, wal.DefaultStatsOptions())
+	if s == nil {
+		return
+	}
+	d.Length = s.Entries
+	for _, t := range s.Types {
+		if t.Type == wal.LeaseGrantType {
+			d.Grants = t.Amount
+		}
+	}
 }
 
 // addDB reads the database, unless a server has it open.

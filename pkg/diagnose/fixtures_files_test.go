@@ -121,6 +121,13 @@ func fileFixtures() []fixture {
 			})
 		}, []string{"KVD-OPS-005 info"}},
 
+		{"leases in the log: most of it", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Grants, d.Length = wal.Amount{Count: 5000, Bytes: 400000}, 11000 })
+		}, []string{"KVD-LEASE-004 warning"}},
+		{"leases in the log: a few of many", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Grants, d.Length = wal.Amount{Count: 5000, Bytes: 400000}, 90000 })
+		}, nil},
+
 		{"measured disk: slow", func(w *world) {
 			w.in.Disks = []diagnose.DiskTest{{Dir: "/d", Writes: 200, Bytes: 2300, P50: 8 * time.Millisecond, P99: 60 * time.Millisecond, Max: time.Second}}
 		}, []string{"KVD-DISK-003 warning"}},

@@ -32,6 +32,7 @@ type Limits struct {
 	ClientsShare, Clients         float64
 	CertWarning, CertCritical     float64
 	LeaseKeys, Leases, LeaseRate  float64
+	LoggedGrants, LoggedShare     float64
 	ValueBytes, EndpointsBytes    float64
 	ObjectBytes                   float64
 	ChurnShare, ChurnRevs         float64
@@ -98,6 +99,8 @@ func (l *Limits) Table() []Limit {
 		{"keys_on_one_lease", &l.LeaseKeys, Count, "keys that go in one revision with one lease", fromKvd + ": kube-apiserver puts 1000 events on one, see docs/how-kubernetes-uses-etcd.md", 10000},
 		{"leases", &l.Leases, Count, "leases in all", fromKvd, 100000},
 		{"lease_grants", &l.LeaseRate, Rate, "leases granted", fromKvd + ": each is a raft entry and a WAL record on every member", 50},
+		{"logged_grants", &l.LoggedGrants, Count, "leases granted in a log", fromKvd, 2000},
+		{"logged_grants_share", &l.LoggedShare, Ratio, "of the entries of a log that grant a lease", fromKvd, 0.25},
 		{"value_bytes", &l.ValueBytes, Bytes, "of one key and value", "etcd's --max-request-bytes is 1.5 MiB for the whole request", 1 << 20},
 		{"endpoints_bytes", &l.EndpointsBytes, Bytes, "of one Endpoints object", "about 1000 addresses, where kube-controller-manager cuts it off", 128 << 10},
 		{"object_bytes", &l.ObjectBytes, Bytes, "the mean of a resource with 100 objects or more", fromKvd, 64 << 10},

@@ -22,6 +22,9 @@ func counted[N int | int64 | uint64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
+	if stem, is := strings.CutSuffix(one, "y"); is && one != "key" && one != "live key" {
+		one = stem + "ie"
+	}
 	return fmt.Sprintf("%s %ss", Count.Show(float64(n)), one)
 }
 
