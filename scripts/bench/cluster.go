@@ -134,7 +134,10 @@ func (s *server) fill(ctx context.Context, bytes int64) error {
 // value is random bytes of a length whose logarithm is uniform.
 func value(rng *rand.Rand) string {
 	n := 100 << rng.IntN(7)
-	n += rng.IntN(n)
+	return randomBytes(rng, n+rng.IntN(n))
+}
+
+func randomBytes(rng *rand.Rand, n int) string {
 	b := make([]byte, n)
 	for i := 0; i+8 <= n; i += 8 {
 		v := rng.Uint64()

@@ -49,11 +49,12 @@ const starts = 20
 type bench struct {
 	kvd       string // the binary
 	etcd      string // a stock server to compare with, empty for none
-	reference string // folder with stock etcdctl, etcdutl and etcd-dump-logs
+	reference string // folder with stock etcdctl, etcdutl, etcd-dump-logs and etcd-dump-db
 	size      int64  // bytes of the database that snapshots are of
 	walSize   int64  // bytes of the log of large values
 	entries   int64  // of the log of small ones
 	runs      int    // how often each command on them is run
+	keep      string // folder where the databases of the group "keys" stay, empty for none
 }
 
 // groups are the measurements in their order.
@@ -67,6 +68,7 @@ var groups = []struct {
 	{"snapshot", snapshots},
 	{"wal", wals},
 	{"load", loads},
+	{"keys", keysGroup},
 }
 
 func main() {
@@ -76,9 +78,10 @@ func main() {
 	walSize := flag.Int64("wal", 300, "MiB of the log of large values")
 	b := bench{}
 	flag.StringVar(&b.etcd, "etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
-	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl, etcdutl and etcd-dump-logs; without it they are built from scripts/reference and scripts/dumplogs")
+	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl, etcdutl, etcd-dump-logs and etcd-dump-db; without it they are built from scripts/reference and scripts/dumplogs")
 	flag.IntVar(&b.runs, "runs", 7, "how often each command on a snapshot or a log is run")
 	flag.Int64Var(&b.entries, "entries", 1_000_000, "entries of the log of small values")
+	flag.StringVar(&b.keep, "keep", "", "folder where the databases of the group keys are kept, and looked for")
 	flag.Parse()
 	b.size, b.walSize = *size<<20, *walSize<<20
 	if err := run(b, *root, *only); err != nil {
