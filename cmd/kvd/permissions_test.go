@@ -68,6 +68,8 @@ func neededRoles() []need {
 		{command: "lease list", works: registry, denied: anyone},
 		{command: "lease list", shown: "lease list --keys", args: "--keys", works: reader, denied: registry},
 		{command: "lease show", args: "LEASE", works: registry, denied: anyone},
+		{command: "keys usage", works: reader, denied: registry},
+		{command: "keys usage", shown: "keys usage --watch TIME", args: "--watch 1s", works: reader, denied: registry},
 		{command: "keys list", args: "--prefix /registry/", works: reader, denied: registry},
 		{command: "keys get", args: "/registry/events/default/a", works: reader, denied: registry},
 		{command: "keys history", args: "/registry/events/default/a", works: reader, denied: registry},

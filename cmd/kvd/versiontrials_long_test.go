@@ -63,6 +63,9 @@ func versionTrials() []trial {
 		{command: "lease list", look: true, before: grant},
 		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
 		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
+		{command: "keys usage", look: true, after: usageCounts},
+		{command: "keys usage", shown: "keys usage --exact", args: []string{"--exact", "--by=lease"}, look: true},
+		{command: "keys usage", shown: "keys usage --watch TIME", args: []string{"--watch=1s"}, look: true},
 		{command: "keys list", args: []string{"--values"}, look: true, after: lastOnLease},
 		{command: "keys get", args: []string{"/registry/configmaps/default/7"}, look: true},
 		{command: "keys history", args: []string{"/registry/configmaps/default/7"}, look: true, after: putThrice},
@@ -161,6 +164,19 @@ func leaseHasKeys(t *testing.T, _ *world, o outcome) {
 	leases := o.list("leases")
 	if len(leases) != 1 || leases[0]["keys_count"] != 2.0 || leases[0]["granted_ttl_seconds"] != 3600.0 {
 		t.Errorf("leases %v, want one of 3600 s with 2 keys", leases)
+	}
+}
+
+// usageCounts: as many keys in the groups as in all, and some.
+func usageCounts(t *testing.T, _ *world, o outcome) {
+	sum := 0.0
+	for _, g := range o.list("groups") {
+		keys, _ := g["keys"].(float64)
+		sum += keys
+	}
+	total, _ := o.doc["total"].(map[string]any)
+	if sum == 0 || total["keys"] != sum {
+		t.Errorf("%v keys in groups, %v in all", sum, total["keys"])
 	}
 }
 

@@ -2,8 +2,12 @@ package dbfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/bits"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Space says what the bytes of a file are used for, each part counted on its own:
@@ -173,4 +177,28 @@ func (f *File) LastRevision(ctx context.Context) (int64, error) {
 		edge = children[len(children)-1]
 	}
 	return last, w.subtree(edge.id, edge.depth, edge.lower, edge.upper)
+}
+
+// keyHead is how much of a record is read for its key.
+const keyHead = 4 << 10
+
+// KeyAt reads the key of a record whose value begins at an offset and has at most
+// size bytes, without the rest of it where that is long.
+func (f *File) KeyAt(offset, size int64) ([]byte, error) {
+	for n := min(keyHead, size); ; n = size {
+		b := make([]byte, min(n, f.size-offset))
+		if _, err := f.r.ReadAt(b, offset); err != nil && !errors.Is(err, io.EOF) {
+			return nil, f.stopped(unreadable(0, offset, err))
+		}
+		num, typ, tag := protowire.ConsumeTag(b)
+		if num == 1 && typ == protowire.BytesType {
+			if key, m := protowire.ConsumeBytes(b[tag:]); m > 0 {
+				return key, nil
+			}
+		}
+		if n == size {
+			break
+		}
+	}
+	return nil, f.stopped(&Damage{Class: DamageRecord, Bucket: BucketKey, Offset: offset, Element: -1, Msg: "its key is not where it was"})
 }

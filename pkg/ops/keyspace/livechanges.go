@@ -37,7 +37,7 @@ func (s *LiveSource) Changes(ctx context.Context, q Query, fn func(*Change) erro
 		s.o.Sink.Event(progress.Event{Op: s.o.Op, Subject: s.Name(), Warning: true, Note: fmt.Sprintf(
 			"history is read by a watch from revision %d to %d: the member reads up to %d bytes of its file for that", b.Oldest, rev, cost.Bytes)})
 	}
-	all := newSorter(s.o.Memory, s.o.SpoolDir)
+	all := newSorter(s.o.Memory, 0, s.o.SpoolDir)
 	defer all.close() //nolint:errcheck // a file without a name
 	if err := s.collect(ctx, q, b.Oldest, rev, all); err != nil {
 		if fault.CauseOf(err) == cluster.CauseCompacted {

@@ -22,7 +22,9 @@ type LookOptions struct {
 	SampleBytes int64         // read at most about this much, keys and values together
 	Exact       bool          // read every value instead, whatever it costs
 	Timeout     time.Duration // for one answer
-	Precision   float64       // stop sampling when the error of the total is below this share of it
+	// BytesPerSecond bounds how fast values are read; 0 is 64 MiB/s.
+	BytesPerSecond int64
+	Precision      float64 // stop sampling when the error of the total is below this share of it
 
 	// noStream has the reader do what it does with servers before 3.7.
 	noStream bool
@@ -53,6 +55,9 @@ func look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink prog
 		return Usage{}, err
 	}
 	r.paged = o.noStream
+	if o.BytesPerSecond > 0 {
+		r.rate = o.BytesPerSecond
+	}
 	u := Usage{Revision: r.rev, Prefix: Name(o.Prefix), Member: m.Label()}
 	if u.Oldest, err = OldestRevision(ctx, m, r.rev); err != nil {
 		return u, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/spool"
@@ -77,14 +78,13 @@ type cursor struct {
 	next      func(*cursor) error
 }
 
-// cursors returns one for each run of a sorter, the last one in memory.
+// cursors returns one for each run of a sorter, the last one in memory and sorted.
 func (s *sorter) cursors(order int) []*cursor {
 	var out []*cursor
 	for i, run := range s.runs {
 		r := bufio.NewReaderSize(io.NewSectionReader(s.spill.file, run.from, run.to-run.from), spillBuffer)
 		out = append(out, &cursor{order: order + i, next: func(c *cursor) error { return c.read(r) }})
 	}
-	s.sort()
 	i := 0
 	return append(out, &cursor{order: order + len(s.runs), next: func(c *cursor) error {
 		if i == len(s.items) {
@@ -120,6 +120,11 @@ func (c *cursor) read(r *bufio.Reader) error {
 // The slices are valid until fn returns.
 func merged(sorters []*sorter, fn func(key, body []byte) error) error {
 	var heap cursorHeap
+	var wg sync.WaitGroup
+	for _, s := range sorters {
+		wg.Go(s.sort)
+	}
+	wg.Wait()
 	for order, s := range sorters {
 		for _, c := range s.cursors(order << 16) {
 			if err := heap.push(c); err != nil {

@@ -32,7 +32,10 @@ type item struct {
 
 const itemSize = 16
 
-func newSorter(limit int64, dir string) *sorter { return &sorter{limit: limit, dir: dir} }
+// newSorter returns a sorter that expects so many bytes of keys and bodies.
+func newSorter(limit, expected int64, dir string) *sorter {
+	return &sorter{limit: limit, dir: dir, data: make([]byte, 0, min(limit, expected))}
+}
 
 // add takes a record; both slices are copied.
 func (s *sorter) add(key, body []byte) error {
@@ -93,53 +96,79 @@ func (s *sorter) sort() { s.sortFrom(s.items, 0) }
 const few = 12
 
 // sortFrom sorts records whose keys have their first depth bytes in common: by the
-// eight bytes that follow, which are looked up once, and those that have these in
-// common as well by the next eight. Keys have long beginnings in common, and are
-// far apart in memory.
+// eight bytes behind all that they have in common, which are looked up once, and
+// those that share these too likewise. Keys have long beginnings in common, and
+// are far apart in memory.
 func (s *sorter) sortFrom(items []item, depth int) {
-	for len(items) > few {
-		longer := false
-		for i := range items {
-			var more bool
-			items[i].head, more = headOf(s.key(items[i].at), depth)
-			longer = longer || more
-		}
-		slices.SortFunc(items, func(a, b item) int {
-			return cmp.Or(cmp.Compare(a.head, b.head), cmp.Compare(a.at, b.at))
-		})
-		if !longer {
-			break // a zero byte and no byte have the same head: their length tells them apart
-		}
-		depth += 8
-		if items[0].head == items[len(items)-1].head {
-			continue // in place of a call, which would be one for each eight bytes of a key
-		}
-		for from := 0; from < len(items); {
-			to := from + 1
-			for to < len(items) && items[to].head == items[from].head {
-				to++
-			}
-			if to-from > 1 {
-				s.sortFrom(items[from:to], depth)
-			}
-			from = to
-		}
+	depth, more := s.common(items, depth)
+	if len(items) <= few || !more {
+		slices.SortFunc(items, s.byKey)
 		return
 	}
-	slices.SortFunc(items, func(a, b item) int {
-		return cmp.Or(bytes.Compare(s.key(a.at), s.key(b.at)), cmp.Compare(a.at, b.at))
-	})
+	for i := range items {
+		items[i].head = headOf(s.key(items[i].at), depth)
+	}
+	slices.SortFunc(items, byHead)
+	for from := 0; from < len(items); {
+		to := from + 1
+		for to < len(items) && items[to].head == items[from].head {
+			to++
+		}
+		if to-from > 1 {
+			s.sortFrom(items[from:to], depth+8)
+		}
+		from = to
+	}
 }
 
-// headOf returns eight bytes of a key as a number that compares as they do, and
-// whether the key has bytes behind them.
-func headOf(key []byte, depth int) (uint64, bool) {
+// byHead compares what was looked up of two keys; of equal ones the older is first.
+func byHead(a, b item) int {
+	switch {
+	case a.head < b.head || a.head == b.head && a.at < b.at:
+		return -1
+	case a.at == b.at:
+		return 0
+	}
+	return 1
+}
+
+func (s *sorter) byKey(a, b item) int {
+	if c := bytes.Compare(s.key(a.at), s.key(b.at)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.at, b.at)
+}
+
+// common returns how many bytes all keys have in common that are known to share
+// depth of them. It is false where one of them has no more than these: then bytes
+// of zero and none at all cannot be told apart by their heads.
+func (s *sorter) common(items []item, depth int) (int, bool) {
+	if len(items) <= few {
+		return depth, false
+	}
+	first := s.key(items[0].at)
+	n, shortest := len(first), len(first)
+	for _, it := range items[1:] {
+		key := s.key(it.at)
+		shortest = min(shortest, len(key))
+		if n = min(n, shortest); n <= depth {
+			break
+		}
+		if !bytes.Equal(key[depth:n], first[depth:n]) {
+			for n = depth; key[n] == first[n]; n++ { //nolint:revive // counts
+			}
+		}
+	}
+	return max(n, depth), shortest > max(n, depth)
+}
+
+// headOf returns the eight bytes of a key behind the first depth ones, as a number
+// that compares as they do.
+func headOf(key []byte, depth int) uint64 {
 	if depth+8 <= len(key) {
-		return binary.BigEndian.Uint64(key[depth:]), len(key) > depth+8
+		return binary.BigEndian.Uint64(key[depth:])
 	}
 	var b [8]byte
-	if depth < len(key) {
-		copy(b[:], key[depth:])
-	}
-	return binary.BigEndian.Uint64(b[:]), false
+	copy(b[:], key[min(depth, len(key)):])
+	return binary.BigEndian.Uint64(b[:])
 }

@@ -155,12 +155,7 @@ func (t *tally) count(kv *mvccpb.KeyValue) (*stratum, *cell) {
 	s := t.group(key)
 	s.keys++
 	s.listed++
-	switch {
-	case kv.CreateRevision >= t.oldest:
-		s.history += kv.Version - 1
-	case kv.ModRevision > t.oldest:
-		s.history++
-	}
+	s.history += olderRevisions(kv.CreateRevision, kv.ModRevision, kv.Version, t.oldest)
 	k, ok := t.layout.Parse(key)
 	if !ok {
 		return s, nil

@@ -1,0 +1,207 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"sync/atomic"
+
+	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+)
+
+// BreakdownFile reads a file once, on all cores, and accounts for each of its
+// bytes: what is live, older, or a deletion is counted in groups, and everything
+// else by what it is. Memory is bounded as by FileOptions: of a file with more
+// keys than fit (some millions) the records are read once for each part of them.
+//
+// With a prefix only its keys are counted, and not the rest of the file.
+func BreakdownFile(ctx context.Context, s *FileSource, o BreakdownOptions) (Breakdown, error) {
+	b := o.report(s.Name(), s.bound)
+	b.Exact = true
+	c := &fileCount{s: s, o: o, q: o.query()}
+	space, buckets, err := c.run(ctx)
+	if err == nil {
+		err = c.name()
+	}
+	if err = s.torn(err); err != nil {
+		return b, err
+	}
+	c.all.fill(&b)
+	if o.Prefix != "" {
+		return b, nil
+	}
+	root := c.all.root()
+	b.File = &Parts{Size: s.db.Size(), Live: root.live, History: root.history, Deleted: root.deleted, OtherBuckets: space.Other, Branches: space.Branches,
+		Leaves: space.Leaves, Free: space.Free, Meta: space.Meta, Tail: space.Tail, Buckets: buckets}
+	if s.meta.CompactionPending() {
+		b.File.Pending = s.meta.ScheduledCompact
+	}
+	if sum := b.File.Sum(); sum != b.File.Size {
+		return b, &fault.Error{Kind: fault.Damage, Cause: "sum_mismatch", Op: s.o.Op, Subject: s.path,
+			Msg:  fmt.Sprintf("what is in its pages adds up to %d bytes, and the file has %d: records overlap or have gaps between them", sum, b.File.Size),
+			Hint: "`kvd snapshot verify` names what is damaged"}
+	}
+	return b, nil
+}
+
+// fileCount counts the records of a file by groups.
+type fileCount struct {
+	s           *FileSource
+	o           BreakdownOptions
+	q           Query
+	seed        maphash.Seed
+	parts, part uint64 // of all keys, by their hash, the ones that are counted now
+	done        atomic.Int64
+	all         *groups
+}
+
+// counter is what one reader has counted.
+type counter struct {
+	*fileCount
+	groups *groups
+	table  keyTable
+}
+
+var errTableFull = errors.New("more keys than fit into the table")
+
+// run reads the file, more often if there are too many keys to know all at a time.
+func (c *fileCount) run(ctx context.Context) (dbfile.Space, []dbfile.BucketSize, error) {
+	for c.parts = 1; ; c.parts *= 2 {
+		c.all, c.seed = newGroups(c.o), maphash.MakeSeed()
+		var space dbfile.Space
+		var buckets []dbfile.BucketSize
+		err := error(nil)
+		for c.part = 0; c.part < c.parts && err == nil; c.part++ {
+			space, buckets, err = c.pass(ctx)
+		}
+		if !errors.Is(err, errTableFull) {
+			return space, buckets, err
+		}
+	}
+}
+
+// pass counts a part of the keys.
+func (c *fileCount) pass(ctx context.Context) (dbfile.Space, []dbfile.BucketSize, error) {
+	n := min(runtime.GOMAXPROCS(0), maxWorkers)
+	if c.o.byRecord() {
+		n = 1 // the group of a deletion is that of the record before, which another one may have read
+	}
+	counters := make([]*counter, n)
+	for i := range counters {
+		counters[i] = &counter{fileCount: c, groups: newGroups(c.o)}
+		counters[i].table.max = int(c.s.o.Memory / int64(n) / (keyEntrySize * 2)) // with room to grow
+	}
+	space, buckets, err := c.s.db.Survey(ctx, n, func(worker int, r *dbfile.Record) error { return counters[worker].add(r) })
+	if err != nil {
+		return space, nil, err
+	}
+	settle(counters)
+	for _, k := range counters {
+		c.all.merge(k.groups)
+	}
+	return space, buckets, nil
+}
+
+// add takes a record.
+func (c *counter) add(r *dbfile.Record) error {
+	if r.Index%tellEvery == tellEvery-1 {
+		c.s.o.Sink.Event(progress.Event{Op: c.s.o.Op, Subject: c.s.path, Phase: "reading revisions", Done: c.done.Add(tellEvery), Unit: "revisions"})
+	}
+	hash := maphash.Bytes(c.seed, r.Key)
+	if hash%c.parts != c.part || !c.q.contains(r.Key) {
+		return nil
+	}
+	if len(r.Key) == 0 { // no key, but what a restore leaves that raises the revision
+		c.groups.root().pass(false, r.Size())
+		return nil
+	}
+	e := c.table.place(hash)
+	if e == nil {
+		return errTableFull
+	}
+	group := c.group(e, r)
+	if e.count > 0 {
+		c.groups.list[e.group].pass(e.tombstone(), int64(e.size))
+	}
+	e.at, e.size, e.group = r.Offset, uint32(min(r.Size(), math.MaxUint32)), group //nolint:gosec // bounded
+	if r.Tombstone {
+		e.at = ^r.Offset
+	}
+	e.count++
+	return nil
+}
+
+// group returns the group of a record. A deletion tells neither lease nor value: it
+// is counted where what it deleted is.
+func (c *counter) group(e *keyEntry, r *dbfile.Record) uint32 {
+	switch {
+	case !r.Tombstone || !c.o.byRecord():
+		return c.groups.of(r.Key, r.Lease, r.Value).index
+	case e.count > 0:
+		return e.group
+	}
+	return c.groups.flat(string(GroupDeletedSince)).index
+}
+
+// pass counts a record that is not the state of its key, be it an older one or a
+// deletion.
+func (n *node) pass(tombstone bool, size int64) {
+	if tombstone {
+		n.tombstones++
+		n.deleted += size
+		return
+	}
+	n.revisions++
+	n.history += size
+}
+
+// settle counts the latest record of each key, of which several counters may have
+// one; the later counters have the newer records.
+func settle(counters []*counter) {
+	for i, c := range counters {
+		c.table.each(func(e *keyEntry) {
+			n := c.groups.list[e.group]
+			for _, newer := range counters[i+1:] {
+				if f := newer.table.find(e.hash); f != nil {
+					f.count += e.count
+					n.pass(e.tombstone(), int64(e.size))
+					return
+				}
+			}
+			at := e.at
+			if e.tombstone() {
+				at = ^at
+				n.pass(true, int64(e.size))
+			} else {
+				n.keys++
+				n.live += int64(e.size)
+				n.largest.offer(candidate{n: int64(e.size), at: at, size: int64(e.size)})
+			}
+			if e.count > 1 {
+				n.mostRevised.offer(candidate{n: int64(e.count), at: at, size: int64(e.size)})
+			}
+		})
+	}
+}
+
+// name reads the keys that are to be named.
+func (c *fileCount) name() error {
+	for _, n := range c.all.list {
+		for _, k := range []*candidate{&n.largest, &n.mostRevised} {
+			if k.n == 0 {
+				continue
+			}
+			key, err := c.s.db.KeyAt(k.at, k.size)
+			if err != nil {
+				return err
+			}
+			k.key = string(key)
+		}
+	}
+	return nil
+}
