@@ -40,10 +40,10 @@ server reads them), as a stream (--stream), or out of the API server's cache
 (--from-cache), which costs etcd a request for its revision and, where the cache
 has not got there yet, word of its watch's progress, ten times a second at most.
 
-WHAT HURTS. etcd builds an answer in memory before it sends it, about twice what it
-holds, for each client at a time; and while it reads, everything else waits for
-processors and locks. Pages need little memory, but each counts all keys that are
-left: small pages of many objects cost processor time.
+WHAT HURTS. etcd builds an answer in memory, whole, before it sends it, for each
+client at a time; and while it reads, everything else waits for processors and locks.
+Pages need little memory, but each counts all keys that are left: small pages of
+many objects cost processor time.
 
 WHAT TO WATCH. Memory of the servers; "list pods", which is the whole list, beside
 "range pods", which is one request; "txn leases", which is what must not suffer;
