@@ -17,7 +17,7 @@ func (f *listFlags) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.Clients, "clients", f.Clients, "who list all of them")
 	fs.DurationVar(&f.Period, "period", f.Period, "from one list of a client to its next; up to 10 % are added")
 	fs.Int64Var(&f.PageSize, "page-size", f.PageSize, "objects of an answer, as kubectl's 500 or an API server's 10000 (0: all in one)")
-	fs.BoolVar(&f.Stream, "stream", false, "read them as one RangeStream, as API servers since 1.37 do (etcd 3.7)")
+	fs.BoolVar(&f.Stream, "stream", false, "read each answer as a RangeStream, as API servers since 1.37 do (etcd 3.7)")
 	fs.BoolVar(&f.Serializable, "serializable", false, "read each member's own state, without asking the leader whether it is the newest")
 	fs.BoolVar(&f.FromCache, "from-cache", false, "read the API server's cache: etcd is asked for its revision, and for word of the watch's progress")
 	fs.Float64Var(&f.ClientQPS, "client-qps", 0, "requests of one client in a second at most (0: no limit)")
@@ -35,9 +35,9 @@ func listHelp() scenarioHelp {
 		help: help{
 			Long: `
 Plays clients that read all pods, again and again, beside the heartbeats of nodes:
-in one answer, in pages (--page-size, each at the first one's revision, as the API
-server reads them), as a stream (--stream), or out of the API server's cache
-(--from-cache), which costs etcd a request for its revision and, where the cache
+in one answer or in pages (--page-size, each at the first one's revision, as the API
+server reads them), sent in one piece or as a stream (--stream), or out of the API
+server's cache (--from-cache), which costs etcd a request for its revision and, where the cache
 has not got there yet, word of its watch's progress, ten times a second at most.
 
 WHAT HURTS. etcd builds an answer in memory, whole, before it sends it, for each

@@ -128,7 +128,7 @@ func (a *apiServer) cacheActors(cache *informer) []loadgen.Actor {
 			_, _ = listing{class: "probes"}.get(ctx, t, cache.resource, cache.probe()) // recorded
 		}),
 		a.actor("check/"+cache.resource, check, func(ctx context.Context, t *loadgen.Turn) {
-			how := listing{stream: a.streams, page: cachePage, limit: cachePage, revision: cache.refresh(ctx), class: "consistency checks"}
+			how := listing{stream: a.streams, page: cachePage, revision: cache.refresh(ctx), class: "consistency checks"}
 			_, _ = how.read(ctx, t, cache.resource, cache.prefix) // recorded
 		}),
 	}

@@ -7,7 +7,6 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/shape"
-	"kvd/pkg/ops/fault"
 )
 
 // How a kubelet says that its node lives.
@@ -56,18 +55,15 @@ func (h *Heartbeats) Params() map[string]any {
 
 // Check finds what is wrong with the knobs.
 func (h *Heartbeats) Check() error {
-	bad := func(msg string) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Subject: h.Name(), Msg: msg}
-	}
 	switch {
 	case h.Nodes < 1:
-		return bad("--nodes must be 1 or more")
+		return badFlag(h, "--nodes must be 1 or more")
 	case h.Mode != ModeLease && h.Mode != ModeStatus:
-		return bad(fmt.Sprintf("--mode %q: want %s or %s", h.Mode, ModeLease, ModeStatus))
+		return badFlag(h, fmt.Sprintf("--mode %q: want %s or %s", h.Mode, ModeLease, ModeStatus))
 	case h.Period <= 0 || h.StatusPeriod <= 0:
-		return bad("--period and --status-period must be more than 0")
+		return badFlag(h, "--period and --status-period must be more than 0")
 	case h.Images < 0 || h.Images > shape.MaxImages:
-		return bad(fmt.Sprintf("--images must be from 0 to %d, which is how many a kubelet lists", shape.MaxImages))
+		return badFlag(h, fmt.Sprintf("--images must be from 0 to %d, which is how many a kubelet lists", shape.MaxImages))
 	}
 	return nil
 }

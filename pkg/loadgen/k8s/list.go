@@ -18,7 +18,7 @@ type ListOptions struct {
 	Clients      int           // that list all of them
 	Period       time.Duration // from one list of a client to its next
 	PageSize     int64         // objects of an answer, 0: all in one
-	Stream       bool          // one RangeStream in place of pages
+	Stream       bool          // each answer as a RangeStream
 	Serializable bool          // from the member's own state
 	FromCache    bool          // from the API server's cache: a probe of the revision, and word of progress
 	ClientQPS    float64       // requests of one client in a second at most, 0: no limit
@@ -56,8 +56,6 @@ func (l *List) Check() error {
 		return badFlag(l, "--period must be more than 0")
 	case l.PageSize < 0 || l.ClientQPS < 0:
 		return badFlag(l, "--page-size and --client-qps can't be negative")
-	case l.Stream && l.PageSize > 0:
-		return badFlag(l, "--stream has no pages: give it or --page-size")
 	case l.FromCache && (l.Stream || l.Serializable || l.PageSize > 0):
 		return badFlag(l, "--from-cache reads no objects from etcd: --stream, --serializable and --page-size say how to")
 	}

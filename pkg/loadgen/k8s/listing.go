@@ -45,13 +45,12 @@ func needStreams(env *loadgen.Env, s loadgen.Scenario) error {
 // listing is a way to read all objects of a resource.
 type listing struct {
 	page         int64         // objects of a page, 0: all in one answer
-	stream       bool          // as RangeStream, etcd 3.7's: page is not used
+	stream       bool          // each answer is a RangeStream, etcd 3.7's
 	serializable bool          // from the member's own state, without asking the leader
 	leader       bool          // only while the member has a leader, as caches that fill themselves
-	limit        int64         // of a stream: what it is asked for at most, 0: nothing is said
 	revision     int64         // to read at, 0: the newest
-	class        string        // what requests are counted as, where not as their resource
 	spacing      time.Duration // from one request to the next at least
+	class        string        // what requests are counted as, where not as their resource
 }
 
 // listed is what came of one.
@@ -83,58 +82,72 @@ func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix str
 	if l.leader {
 		ctx = shape.WithLeader(ctx)
 	}
+	one := l.get
 	if l.stream {
-		return l.streamed(ctx, t, resource, prefix)
+		one = l.streamed
 	}
 	all := listed{revision: l.revision}
 	for from := prefix; ; {
 		next := time.Now().Add(l.spacing)
-		resp, err := l.get(ctx, t, resource, shape.Page(prefix, from, l.page, all.revision))
+		p, err := one(ctx, t, resource, shape.Page(prefix, from, l.page, all.revision))
 		if err != nil {
 			return all, err
 		}
 		if all.revision == 0 { // which the further pages are of
-			all.revision = resp.Header.Revision
+			all.revision = p.revision
 		}
-		all.add(resp.Kvs)
-		if len(resp.Kvs) == 0 || int64(len(resp.Kvs)) >= resp.Count {
+		all.objects += p.objects
+		all.bytes += p.bytes
+		if !p.more {
 			return all, nil
 		}
-		from = shape.Next(string(resp.Kvs[len(resp.Kvs)-1].Key))
+		from = shape.Next(p.last)
 		pause(ctx, time.Until(next))
 	}
 }
 
-// get reads a page, on the resource's connection, whatever it is counted as.
-func (l listing) get(ctx context.Context, t *loadgen.Turn, resource string, page shape.Read) (resp *clientv3.GetResponse, err error) {
-	err = t.Do(ctx, "range", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (r loadgen.Reply, err error) {
-		if resp, err = l.relaxed(page).Send(ctx, t.Client(resource)); err != nil {
-			return r, err
+// page is what came of one request.
+type page struct {
+	listed
+
+	last string // key
+	more bool   // there are keys behind it
+}
+
+// get reads a page by a Range, on the resource's connection, whatever it is
+// counted as. That there is more is seen from the count, which etcd makes of all
+// that is left.
+func (l listing) get(ctx context.Context, t *loadgen.Turn, resource string, what shape.Read) (p page, err error) {
+	err = t.Do(ctx, "range", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (loadgen.Reply, error) {
+		resp, err := l.relaxed(what).Send(ctx, t.Client(resource))
+		if err != nil {
+			return loadgen.Reply{}, err
 		}
-		var sum listed
-		sum.add(resp.Kvs)
-		return loadgen.Reply{Bytes: sum.bytes}, nil
+		p.add(resp.Kvs)
+		p.revision, p.more = resp.Header.Revision, p.objects > 0 && p.objects < resp.Count
+		return loadgen.Reply{Bytes: p.bytes}, nil
 	})
-	return resp, err
+	return p, err
+}
+
+// streamed reads a page as a stream. Its last chunk says whether there is more.
+func (l listing) streamed(ctx context.Context, t *loadgen.Turn, resource string, what shape.Read) (p page, err error) {
+	err = t.Do(ctx, "range_stream", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (loadgen.Reply, error) {
+		err := l.relaxed(what).SendStream(ctx, t.Client(resource), func(chunk *pb.RangeResponse) error {
+			p.add(chunk.Kvs)
+			p.more = chunk.More
+			if chunk.Header != nil {
+				p.revision = chunk.Header.Revision
+			}
+			return nil
+		})
+		return loadgen.Reply{Bytes: p.bytes}, err
+	})
+	return p, err
 }
 
 // label is what the requests are counted as.
 func (l listing) label(resource string) string { return cmp.Or(l.class, resource) }
-
-func (l listing) streamed(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
-	var all listed
-	err := t.Do(ctx, "range_stream", l.label(resource), func(ctx context.Context, _ *clientv3.Client) (loadgen.Reply, error) {
-		err := l.relaxed(shape.Page(prefix, prefix, l.limit, l.revision)).SendStream(ctx, t.Client(resource), func(chunk *pb.RangeResponse) error {
-			all.add(chunk.Kvs)
-			if chunk.Header != nil {
-				all.revision = chunk.Header.Revision
-			}
-			return nil
-		})
-		return loadgen.Reply{Bytes: all.bytes}, err
-	})
-	return all, err
-}
 
 func (l listing) relaxed(r shape.Read) shape.Read {
 	if l.serializable {
@@ -143,9 +156,12 @@ func (l listing) relaxed(r shape.Read) shape.Read {
 	return r
 }
 
-func (a *listed) add(kvs []*mvccpb.KeyValue) {
-	a.objects += int64(len(kvs))
+func (p *page) add(kvs []*mvccpb.KeyValue) {
+	p.objects += int64(len(kvs))
 	for _, kv := range kvs {
-		a.bytes += int64(len(kv.Key) + len(kv.Value))
+		p.bytes += int64(len(kv.Key) + len(kv.Value))
+	}
+	if len(kvs) > 0 {
+		p.last = string(kvs[len(kvs)-1].Key)
 	}
 }

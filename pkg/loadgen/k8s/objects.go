@@ -10,7 +10,6 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/shape"
-	"kvd/pkg/ops/fault"
 )
 
 // ObjectOptions are the knobs of k8s-objects.
@@ -51,20 +50,17 @@ func (o *Objects) Params() map[string]any {
 
 // Check finds what is wrong with the knobs.
 func (o *Objects) Check() error {
-	bad := func(msg string) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Subject: o.Name(), Msg: msg}
-	}
 	switch {
 	case o.Size < 1 || o.Size > 64<<20:
-		return bad("--size must be from 1 byte to 64 MiB")
+		return badFlag(o, "--size must be from 1 byte to 64 MiB")
 	case o.Chunk < 0 || o.Chunk > o.Size:
-		return bad("--chunk must be from 0, which is whole, to --size")
+		return badFlag(o, "--chunk must be from 0, which is whole, to --size")
 	case o.Objects < 1 || o.Writers < 1 || o.Rate <= 0:
-		return bad("--objects, --writers and --rate must be more than 0")
+		return badFlag(o, "--objects, --writers and --rate must be more than 0")
 	case !o.UntilNoSpace && o.Objects < o.Writers:
-		return bad("--objects must be no less than --writers, each of whom writes its own")
+		return badFlag(o, "--objects must be no less than --writers, each of whom writes its own")
 	case o.Foreground.Nodes < 0:
-		return bad("--nodes can't be negative")
+		return badFlag(o, "--nodes can't be negative")
 	}
 	return nil
 }

@@ -73,7 +73,10 @@ func (r *Relist) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, err
 	if err := makeConfigMaps(ctx, env, env.Prefix+"/configmaps/", r.Objects); err != nil {
 		return cast, err
 	}
-	how := listing{page: r.PageSize, stream: r.Stream, leader: true}
+	how := listing{page: r.PageSize, leader: true}
+	if r.Stream {
+		how.page, how.stream = 0, true
+	}
 	for i := range env.APIServers() {
 		for k := range r.Kinds {
 			c := &refill{resource: kindName(k), prefix: env.Prefix + "/" + kindName(k) + "/", how: how}

@@ -17,7 +17,7 @@ func (s *stage) playWell(t *testing.T, sc loadgen.Scenario, duration, warmup tim
 	t.Helper()
 	o := s.options()
 	o.Duration, o.Warmup = duration, warmup
-	o.Prefix = loadgen.Root + strings.ReplaceAll(t.Name(), "/", "-")
+	o.Prefix = loadgen.Root + strings.ReplaceAll(t.Name(), "/", "-") // subtests run side by side
 	run := s.play(t, sc, o)
 	for _, op := range run.Totals.Ops {
 		if !op.Done() && op.Outcome != result.Unfinished {
@@ -64,37 +64,38 @@ func TestScenarios(t *testing.T) {
 
 func testList(t *testing.T, c *stage) {
 	const objects = 300
-	lists := map[string]int64{} // requests for one list
+	requests := map[string]int64{"paged": 3, "paced": 3, "both": 3} // for one list, and 1 otherwise
 	for name, set := range map[string]func(*k8s.ListOptions){
 		"whole":        func(*k8s.ListOptions) {},
 		"paged":        func(o *k8s.ListOptions) { o.PageSize = 100 },
 		"paced":        func(o *k8s.ListOptions) { o.PageSize, o.ClientQPS = 100, 20 },
 		"streamed":     func(o *k8s.ListOptions) { o.Stream = true },
+		"both":         func(o *k8s.ListOptions) { o.Stream, o.PageSize = true, 100 },
 		"serializable": func(o *k8s.ListOptions) { o.Serializable = true },
 		"cached":       func(o *k8s.ListOptions) { o.FromCache = true },
 	} {
-		l := &k8s.List{ListOptions: k8s.DefaultListOptions()}
-		l.Objects, l.Nodes, l.Period = objects, 20, 300*time.Millisecond
-		set(&l.ListOptions)
-		run := c.playWell(t, l, time.Second, 0)
-		bytes, n := bytesOf(run, "list", "pods")
-		requests := count(run, "range", "pods", result.OK) + count(run, "range_stream", "pods", result.OK)
-		if n < 5 {
-			t.Fatalf("%s: %d lists", name, n)
-		}
-		lists[name] = (requests + n/2) / n
-		want := int64(objects * 3800)
-		if name == "cached" {
-			want = 0
-		}
-		if got := bytes / n; got < want || got > want*110/100 {
-			t.Errorf("%s: a list brought %d bytes, want some %d", name, got, want)
-		}
-	}
-	for name, want := range map[string]int64{"whole": 1, "paged": 3, "paced": 3, "streamed": 1, "serializable": 1, "cached": 1} {
-		if lists[name] != want {
-			t.Errorf("%s: %d requests for a list, want %d", name, lists[name], want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &k8s.List{ListOptions: k8s.DefaultListOptions()}
+			l.Objects, l.Nodes, l.Period = objects, 20, 300*time.Millisecond
+			set(&l.ListOptions)
+			run := c.playWell(t, l, time.Second, 0)
+			bytes, n := bytesOf(run, "list", "pods")
+			sent := count(run, "range", "pods", result.OK) + count(run, "range_stream", "pods", result.OK)
+			if n < 5 {
+				t.Fatalf("%s: %d lists", name, n)
+			}
+			if got, want := (sent+n/2)/n, max(requests[name], 1); got != want {
+				t.Errorf("%s: %d requests for a list, want %d", name, got, want)
+			}
+			want := int64(objects * 3800)
+			if name == "cached" {
+				want = 0
+			}
+			if got := bytes / n; got < want || got > want*110/100 {
+				t.Errorf("%s: a list brought %d bytes, want some %d", name, got, want)
+			}
+		})
 	}
 }
 
@@ -146,28 +147,31 @@ func testWatch(t *testing.T, c *stage) {
 		"reconnect": func(o *k8s.WatchOptions) { o.Reconnect = 300 * time.Millisecond },
 		"bare":      func(o *k8s.WatchOptions) { o.PrevKV, o.Bookmarks, o.Quiet = false, false, 3 },
 	} {
-		w := &k8s.Watch{WatchOptions: k8s.DefaultWatchOptions()}
-		w.Objects, w.Nodes, w.Rate = 100, 0, 100
-		set(&w.WatchOptions)
-		run := c.playWell(t, w, time.Second, 0)
-		bytes, seen := bytesOf(run, "watch_event", "pods")
-		written := count(run, "txn", "pods", result.OK)
-		want := written * int64(w.Informers) / int64(w.Shards)
-		if seen < want/4 || seen > want*11/10 { // those of the last moments are not seen, and on a slow machine those are long
-			t.Errorf("%s: %d events of %d writes, want some %d", name, seen, written, want)
-		}
-		copies := int64(1)
-		if w.PrevKV {
-			copies = 2
-		}
-		if got := bytes / max(seen, 1); got < copies*3756 || got > copies*3956 {
-			t.Errorf("%s: an event has %d bytes", name, got)
-		}
-		for _, wrong := range []string{"missing_events", "duplicate_events", "unordered_events", "watches_compacted"} {
-			if n, there := run.Totals.Counters[wrong]; n != 0 || !there {
-				t.Errorf("%s: %v %s (counted: %v)", name, n, wrong, there)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &k8s.Watch{WatchOptions: k8s.DefaultWatchOptions()}
+			w.Objects, w.Nodes, w.Rate = 100, 0, 100
+			set(&w.WatchOptions)
+			run := c.playWell(t, w, time.Second, 0)
+			bytes, seen := bytesOf(run, "watch_event", "pods")
+			written := count(run, "txn", "pods", result.OK)
+			want := written * int64(w.Informers) / int64(w.Shards)
+			if seen < want/4 || seen > want*11/10 { // those of the last moments are not seen, and on a slow machine those are long
+				t.Errorf("%s: %d events of %d writes, want some %d", name, seen, written, want)
 			}
-		}
+			copies := int64(1)
+			if w.PrevKV {
+				copies = 2
+			}
+			if got := bytes / max(seen, 1); got < copies*3756 || got > copies*3956 {
+				t.Errorf("%s: an event has %d bytes", name, got)
+			}
+			for _, wrong := range []string{"missing_events", "duplicate_events", "unordered_events", "watches_compacted"} {
+				if n, there := run.Totals.Counters[wrong]; n != 0 || !there {
+					t.Errorf("%s: %v %s (counted: %v)", name, n, wrong, there)
+				}
+			}
+		})
 	}
 }
 
@@ -192,38 +196,40 @@ func testSlowWatch(t *testing.T, c *stage) {
 }
 
 // testPods holds what is written for a pod against table 2.2 of the model. Lives
-// of 0.4 s, of which the last of each slot is cut short.
+// last 0.4 s, and the last of each slot is cut short.
 func testPods(t *testing.T, c *stage) {
-	perPod := func(set func(*k8s.PodOptions), writes float64) map[string]float64 {
-		p := &k8s.Pods{PodOptions: k8s.DefaultPodOptions()}
-		p.Rate, p.Step, p.Nodes = 20, 50*time.Millisecond, 0
-		set(&p.PodOptions)
-		run := c.playWell(t, p, 3*time.Second, 0)
-		_, n := bytesOf(run, "txn", "pods")
-		pods := float64(n) / writes
-		if pods < 10 {
-			t.Fatalf("%d writes of pods", n)
-		}
-		out := map[string]float64{}
-		for _, resource := range []string{"events", "endpoints", "endpointslices", "replicasets", "deployments"} {
-			_, n := bytesOf(run, "txn", resource)
-			out[resource] = float64(n) / pods
-		}
-		_, n = bytesOf(run, "range", "pods")
-		out["reads"] = float64(n) / pods
-		return out
-	}
-	check := func(what string, got, want map[string]float64) {
-		for k, w := range want {
-			if g := got[k]; g < w*0.8 || g > w*1.2 {
-				t.Errorf("%s: %.2f %s for each pod, want %.2f", what, g, k, w)
+	for name, row := range map[string]struct {
+		set    func(*k8s.PodOptions)
+		writes float64 // of a pod
+		want   map[string]float64
+	}{
+		"as ever": {func(*k8s.PodOptions) {}, 8, map[string]float64{"reads": 6.5, "events": 7.5, "endpoints": 1.25, "endpointslices": 1.25,
+			"replicasets": 1, "deployments": 0.5}},
+		"merged": {func(o *k8s.PodOptions) { o.StatusMerge = true }, 6, map[string]float64{"reads": 4.5, "events": 7.5}},
+		"cached": {func(o *k8s.PodOptions) { o.ReadCache = true }, 8, map[string]float64{"reads": 2.5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &k8s.Pods{PodOptions: k8s.DefaultPodOptions()}
+			p.Rate, p.Step, p.Nodes = 20, 50*time.Millisecond, 0
+			row.set(&p.PodOptions)
+			run := c.playWell(t, p, 3*time.Second, 0)
+			_, n := bytesOf(run, "txn", "pods")
+			pods := float64(n) / row.writes
+			if pods < 10 {
+				t.Fatalf("%d writes of pods", n)
 			}
-		}
+			for what, want := range row.want {
+				_, n := bytesOf(run, "txn", what)
+				if what == "reads" {
+					_, n = bytesOf(run, "range", "pods")
+				}
+				if got := float64(n) / pods; got < want*0.8 || got > want*1.2 {
+					t.Errorf("%.2f %s for each pod, want %.2f", got, what, want)
+				}
+			}
+		})
 	}
-	check("as ever", perPod(func(*k8s.PodOptions) {}, 8), map[string]float64{"reads": 6.5, "events": 7.5, "endpoints": 1.25,
-		"endpointslices": 1.25, "replicasets": 1, "deployments": 0.5})
-	check("merged", perPod(func(o *k8s.PodOptions) { o.StatusMerge = true }, 6), map[string]float64{"reads": 4.5, "events": 7.5})
-	check("cached", perPod(func(o *k8s.PodOptions) { o.ReadCache = true }, 8), map[string]float64{"reads": 2.5})
 }
 
 func testRelist(t *testing.T, c *stage) {
@@ -232,16 +238,19 @@ func testRelist(t *testing.T, c *stage) {
 		"streamed":  func(o *k8s.RelistOptions) { o.Stream = true },
 		"staggered": func(o *k8s.RelistOptions) { o.Stagger = 300 * time.Millisecond },
 	} {
-		r := &k8s.Relist{RelistOptions: k8s.DefaultRelistOptions()}
-		r.Objects, r.Kinds, r.Nodes, r.Period = 200, 20, 10, 700*time.Millisecond
-		set(&r.RelistOptions)
-		run := c.playWell(t, r, 1500*time.Millisecond, 0)
-		bytes, filled := bytesOf(run, "cache_filled", "pods")
-		if others := count(run, "cache_filled", "others", result.OK); filled < 3 || filled > 12 || others < filled*15 || others > filled*21 {
-			t.Errorf("%s: filled %d caches of pods, %d others", name, filled, others)
-		}
-		if got := bytes / max(filled, 1); got < 200*3756 || got > 200*3900 {
-			t.Errorf("%s: a cache of pods read %d bytes", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &k8s.Relist{RelistOptions: k8s.DefaultRelistOptions()}
+			r.Objects, r.Kinds, r.Nodes, r.Period = 200, 20, 10, 700*time.Millisecond
+			set(&r.RelistOptions)
+			run := c.playWell(t, r, 1500*time.Millisecond, 0)
+			bytes, filled := bytesOf(run, "cache_filled", "pods")
+			if others := count(run, "cache_filled", "others", result.OK); filled < 3 || filled > 12 || others < filled*15 || others > filled*21 {
+				t.Errorf("%s: filled %d caches of pods, %d others", name, filled, others)
+			}
+			if got := bytes / max(filled, 1); got < 200*3756 || got > 200*3900 {
+				t.Errorf("%s: a cache of pods read %d bytes", name, got)
+			}
+		})
 	}
 }

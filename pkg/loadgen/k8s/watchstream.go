@@ -69,15 +69,15 @@ func (s *watchStream) once(ctx context.Context) bool {
 		now := time.Now()
 		f := byID[r.WatchId]
 		switch {
-		case r.Created: // in the order in which they were asked for
-			byID[r.WatchId] = s.followers[len(byID)]
-		case f == nil: // progress of the whole stream
 		case r.Canceled:
-			if r.CompactRevision != 0 {
+			if f != nil && r.CompactRevision != 0 {
 				f.next = 0
 				s.env.Count("watches_compacted", 1)
 			}
 			return false
+		case r.Created: // in the order in which they were asked for
+			byID[r.WatchId] = s.followers[len(byID)]
+		case f == nil: // progress of the whole stream
 		default:
 			f.received(r, now, s.commits)
 			f.digest(ctx, r)

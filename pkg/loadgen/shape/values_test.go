@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// kubernetes returns Kubernetes' own codec.
-func kubernetes(t *testing.T) *protobuf.Serializer {
+// codec returns Kubernetes' own codec.
+func codec(t *testing.T) *protobuf.Serializer {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordv1.AddToScheme, discoveryv1.AddToScheme, appsv1.AddToScheme} {
@@ -34,13 +34,13 @@ func kubernetes(t *testing.T) *protobuf.Serializer {
 // must give the same bytes.
 func roundTrip(t *testing.T, name, value string) (runtime.Object, metav1.Object) {
 	t.Helper()
-	codec := kubernetes(t)
-	obj, _, err := codec.Decode([]byte(value), nil, nil)
+	c := codec(t)
+	obj, _, err := c.Decode([]byte(value), nil, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	var again bytes.Buffer
-	if err := codec.Encode(obj, &again); err != nil {
+	if err := c.Encode(obj, &again); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	if again.String() != value {
