@@ -14,7 +14,6 @@ import (
 	"kvd/pkg/ops/diff"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
-	"kvd/pkg/ops/kube/codec"
 )
 
 // diffReport is what is said of a comparison beside its entries: the last line of
@@ -188,7 +187,7 @@ func (t diffText) entry(e *diff.Entry) error {
 		return err
 	}
 	for _, f := range e.Fields {
-		fmt.Fprintf(t.w, "                 %s\n", render.Safe(fieldText(f)))
+		fmt.Fprintf(t.w, "                 %s\n", fieldText(f))
 	}
 	if e.Opaque != "" {
 		fmt.Fprintf(t.w, "                 fields not known: %s\n", render.Safe(e.Opaque))
@@ -268,29 +267,4 @@ func times(n int64) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// fieldText is one field that changed.
-func fieldText(f codec.FieldChange) string {
-	switch f.Op {
-	case codec.Added:
-		return fmt.Sprintf("+ %s: %s", f.Path, jsonText(f.After))
-	case codec.Removed:
-		return fmt.Sprintf("- %s: %s", f.Path, jsonText(f.Before))
-	case codec.Reordered:
-		return fmt.Sprintf("~ %s: in another order", f.Path)
-	}
-	return fmt.Sprintf("~ %s: %s → %s", f.Path, jsonText(f.Before), jsonText(f.After))
-}
-
-// jsonText writes a value of a field on one line, cut where it is long.
-func jsonText(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	if len(b) > shownValue {
-		return string(bytes.ToValidUTF8(b[:shownValue], nil)) + " …"
-	}
-	return string(b)
 }

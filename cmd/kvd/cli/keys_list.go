@@ -73,8 +73,8 @@ shown, and of a value that is encrypted at rest, how. What Secrets hold is maske
 unless --show-values is given. A key that is not UTF-8 is escaped in the table and
 "key_base64" in JSON.`,
 		Cost: `From a cluster: one member's keys without the quorum, in answers of about 1 MiB, at --limit-rate or less;
-  values are read only for --values, --kind, --min-size and --max-size, and by --lease or --namespace alone those of each
-  key that fits, one request each. A file is read once, and values from where they are; nothing is written to it.`,
+  values are read only for --values, --kind, --min-size, --max-size and --lease, and where --namespace is given without
+  --resource, only those of keys in it, one request each. A file is read once, and values from where they are; nothing is written to it.`,
 		Example: `
   kvd keys list --resource pods -n default
   kvd keys list --rev 120000 --resource deployments.apps        # what was there then?

@@ -2,19 +2,16 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
 
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/keyspace"
-	"kvd/pkg/ops/kube/codec"
 )
 
 // keyLines returns what prints an entry of a list: a row of a table that needs no
@@ -124,24 +121,6 @@ func withoutManagers(object map[string]any) map[string]any {
 	return object
 }
 
-// printable escapes what a terminal might act upon, and leaves backslashes alone,
-// which YAML has a meaning for.
-func printable(line string) string {
-	var b strings.Builder
-	for _, r := range line {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRune(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
-}
-
-// clip bounds how much of one value a line of a history has.
-const clip = 120
-
 // eventText prints the changes of a key: a line each, and one for each field.
 type eventText struct {
 	w    io.Writer
@@ -157,7 +136,7 @@ func (t *eventText) line(e *keyspace.Event) error {
 		return err
 	}
 	for _, c := range e.Changes {
-		if _, err := fmt.Fprintf(t.w, "%12s%s\n", "", changeLine(c)); err != nil {
+		if _, err := fmt.Fprintf(t.w, "%12s%s\n", "", fieldText(c)); err != nil {
 			return err
 		}
 	}
@@ -203,34 +182,4 @@ func managerWords(m keyspace.Manager) string {
 		s += " at " + m.Time
 	}
 	return s
-}
-
-// changeLine writes a change of a field: "spec.replicas: 3 → 5".
-func changeLine(c codec.FieldChange) string {
-	path := c.Path.String()
-	if path == "" {
-		path = "value"
-	}
-	switch c.Op {
-	case codec.Added:
-		return render.Safe(path) + ": added " + clipped(c.After)
-	case codec.Removed:
-		return render.Safe(path) + ": removed " + clipped(c.Before)
-	case codec.Reordered:
-		return render.Safe(path) + ": in another order, " + clipped(c.Before) + " → " + clipped(c.After)
-	}
-	return render.Safe(path) + ": " + clipped(c.Before) + " → " + clipped(c.After)
-}
-
-// clipped writes a value as JSON, as much of it as a line may have.
-func clipped(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a tree always has a text
-	runes := []rune(printable(strings.TrimSuffix(b.String(), "\n")))
-	if len(runes) > clip {
-		return string(runes[:clip]) + "…"
-	}
-	return string(runes)
 }
