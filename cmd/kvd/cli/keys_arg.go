@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"kvd/pkg/ops/fault"
@@ -32,7 +31,7 @@ func (k *keyArgs) read(op string, args []string) (err error) {
 
 // missing is the error of a command whose key is not there.
 func (k *keyArgs) missing(op, msg, hint string) error {
-	return &fault.Error{Kind: fault.Wanting, Cause: "no_such_key", Op: op, Subject: fmt.Sprintf("%q", k.key), Msg: msg, Hint: hint}
+	return &fault.Error{Kind: fault.Wanting, Cause: "no_such_key", Op: op, Subject: k.key, Msg: msg, Hint: hint}
 }
 
 // jsonLines returns what writes a line of JSON for each part of a stream.

@@ -90,7 +90,7 @@ func runKeysGet(ctx context.Context, app *App, o keysGetOptions) error {
 			return app.Print(&e, func(w io.Writer) error { return drawEntry(w, &e) })
 		}
 		if e.Value.Masked {
-			return &fault.Error{Kind: fault.Refused, Cause: "secret", Op: "keys get", Subject: fmt.Sprintf("%q", o.key),
+			return &fault.Error{Kind: fault.Refused, Cause: "secret", Op: "keys get", Subject: o.key,
 				Msg: "the bytes of a Secret are shown only if asked for", Hint: "add --show-values"}
 		}
 		_, err := app.IO.Out.Write(it.Value)
