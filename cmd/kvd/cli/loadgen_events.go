@@ -43,9 +43,8 @@ WHAT HURTS. Events are most of what a busy cluster writes. With a lease for each
 write, and the end. With leases of too many keys (--lease-objects 1000000)
 the end of one deletes them all in one go, and everything waits.
 
-WHAT TO WATCH. "lease_grant events" beside "txn events"; "txn leases", in the minute
-when the first leases end (--time-scale 60 makes an hour a minute); keys and
-leases, with kvd lease list.
+WHAT TO WATCH. "lease_grant events" beside "txn events"; "txn leases", from when the
+first leases end (--ttl 1m brings that forward); keys and leases, with kvd lease list.
 
 WHAT TO EXPECT. At 50 Events a second each API server asks for a lease once a minute.
 With --lease-per-event there are as many grants as Events, and as many ends an hour
@@ -55,8 +54,8 @@ of their own for Events (kube-apiserver --etcd-servers-overrides).
 			Cost: loadCost + " What it wrote ends by itself after --ttl.",
 			Example: `
   kvd loadgen k8s-events --rate 100
-  kvd loadgen k8s-events --rate 100 --lease-per-event --time-scale 60 --duration 2m
-  kvd loadgen k8s-events --rate 500 --lease-objects 1000000 --time-scale 60 --duration 2m
+  kvd loadgen k8s-events --rate 100 --lease-per-event --ttl 1m --duration 3m
+  kvd loadgen k8s-events --rate 500 --lease-objects 1000000 --ttl 20m --duration 30m
   kvd loadgen k8s-events --ab lease-per-event=true lease-per-event=false`,
 			Exits: loadExits(),
 		},
