@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"slices"
 )
 
 // castagnoli is the polynomial of the log's CRC.
@@ -24,8 +23,6 @@ const (
 	maxRecord = 512 << 20
 	// readAhead is the buffer in front of a segment.
 	readAhead = 256 << 10
-	// chunk is how much of a long record is read before there is memory for more.
-	chunk = 1 << 20
 )
 
 // reader reads the records of one segment after the other.
@@ -109,24 +106,18 @@ func (r *reader) length() (uint64, error) {
 	return 0, nil
 }
 
-// read returns the next n bytes, valid until the next call. Of many, memory is asked
-// for as they arrive.
+// read returns the next n bytes, valid until the next call. The file has as many, or
+// had them when it was opened.
 func (r *reader) read(n int64) ([]byte, error) {
 	if n <= readAhead {
 		b, err := r.buffered(int(n))
 		return b, r.cutShort(n, len(b), err)
 	}
-	b := r.long[:0]
-	for int64(len(b)) < n {
-		old := len(b)
-		b = slices.Grow(b, int(min(n-int64(old), chunk)))
-		b = b[:old+int(min(n-int64(old), chunk))]
-		if got, err := io.ReadFull(r.in, b[old:]); err != nil {
-			return nil, r.cutShort(n, old+got, err)
-		}
+	if int64(cap(r.long)) < n {
+		r.long = make([]byte, n) // at once: growing would take twice as much
 	}
-	r.long = b
-	return b, nil
+	got, err := io.ReadFull(r.in, r.long[:n])
+	return r.long[:n], r.cutShort(n, got, err)
 }
 
 // buffered returns the next n bytes where the read-ahead has them, which saves a

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -13,7 +14,7 @@ import (
 // resume goes on behind a damaged record: at the next one if the damaged one's
 // length can be right, else wherever records begin again. It reports whether they
 // do.
-func (w *walker) resume(d *Damage, rec *Record) bool {
+func (w *walker) resume(ctx context.Context, d *Damage, rec *Record) bool {
 	if d.Class == Unknown || d.Class == Conflict || d.Class == BadData { // its CRC was right
 		return w.seek(rec.Offset+rec.Size) == nil
 	}
@@ -32,7 +33,7 @@ func (w *walker) resume(d *Damage, rec *Record) bool {
 		}
 		return w.seek(next) == nil
 	}
-	next := w.realign(rec.Offset + lengthBytes)
+	next := w.realign(ctx, rec.Offset+lengthBytes)
 	if next < 0 || w.seek(next) != nil {
 		return false
 	}
@@ -40,17 +41,16 @@ func (w *walker) resume(d *Damage, rec *Record) bool {
 	return true
 }
 
-// realign finds the first place from which records can be read. Frames are a
-// multiple of 8 bytes long, so that each begins at one.
-func (w *walker) realign(from int64) int64 {
-	buf := make([]byte, readAhead)
-	for off := (from + 7) &^ 7; off < w.r.limit; {
+// realign finds the first place from which records can be read, -1 if there is none.
+// Frames are a multiple of 8 bytes long, so that each begins at one. Most damage is
+// short; bytes that are made to look like long records are not tried for ever.
+func (w *walker) realign(ctx context.Context, from int64) int64 {
+	buf := make([]byte, 4<<10)
+	for off := (from + 7) &^ 7; off < w.r.limit && w.trials > 0 && ctx.Err() == nil; {
 		n, err := w.f.ReadAt(buf[:min(int64(len(buf)), w.r.limit-off)], off)
-		for i := 0; i+lengthBytes <= n; i += lengthBytes {
-			if !w.canBeLength(binary.LittleEndian.Uint64(buf[i:]), off+int64(i)) {
-				continue
-			}
-			if at := off + int64(i); w.begins(at) {
+		for i := 0; i+lengthBytes <= n && w.trials > 0; i += lengthBytes {
+			at := off + int64(i)
+			if w.canBeLength(binary.LittleEndian.Uint64(buf[i:]), at) && w.begins(at) {
 				return at
 			}
 		}
@@ -58,6 +58,9 @@ func (w *walker) realign(from int64) int64 {
 			return -1
 		}
 		off += int64(n) &^ 7
+		if len(buf) < readAhead {
+			buf = make([]byte, 2*len(buf))
+		}
 	}
 	return -1
 }
@@ -99,7 +102,7 @@ func (r *Record) follows(before CRC) bool {
 	return CRC(crc32.Update(uint32(before), castagnoli, r.Data)) == r.CRC
 }
 
-// recordAt reads a record beside the stream. end reports that there is none: the
+// recordAt reads a record beside the stream, valid until the next call. end reports that there is none: the
 // segment is over, or a length of 0 stands there.
 func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
 	// Length, and the first fields as etcd writes them: type, then CRC.
@@ -116,7 +119,11 @@ func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
 		return rec, false, false
 	}
 	size := int64(length & (1<<56 - 1))
-	raw := make([]byte, size)
+	if int64(cap(w.trial)) < size {
+		w.trial = make([]byte, size)
+	}
+	raw := w.trial[:size]
+	w.trials -= size
 	if _, err := w.f.ReadAt(raw, at+lengthBytes); err != nil || !rec.frameRecord(raw) {
 		return rec, false, false
 	}

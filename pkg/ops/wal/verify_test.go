@@ -1,6 +1,9 @@
 package wal
 
 import (
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -362,4 +366,27 @@ func TestVerdictsOfShortLogs(t *testing.T) {
 		outcomes[v.Verdict.Outcome]++
 	}
 	t.Log(outcomes)
+}
+
+// Bytes that are made to look like long records, one every 16 bytes, are given up
+// before long, and the next segment is read all the same.
+func TestBreaksWithoutEnd(t *testing.T) {
+	t.Parallel()
+	w := write(t, filepath.Join(t.TempDir(), "wal"), 260, 900, 6)
+	segments, err := Segments(w.dir)
+	if err != nil || len(segments) < 3 {
+		t.Fatal(segments, err)
+	}
+	raw := load(t, w.dir)[1][:1024]
+	fake := append(binary.LittleEndian.AppendUint64(nil, 8<<20), 8, 2, 16, 1, 26, 1, 0, 0)
+	raw = append(raw, bytes.Repeat(fake, 24<<20/len(fake))...)
+	if err := os.WriteFile(filepath.Join(w.dir, segments[1].Name), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would be hours
+	defer cancel()
+	v, err := Verify(ctx, w.dir, VerifyOptions{})
+	if err != nil || v.Damaged == 0 || v.Damages[0].Lost == nil || v.Damages[0].Lost.To != w.last.Index {
+		t.Errorf("%+v, %v", v, err)
+	}
 }

@@ -42,6 +42,7 @@ func survey(ctx context.Context, dir string, live bool, t tour) error {
 		}
 		seg.Bytes = info.Size() // the tail is cut when the next segment begins
 		w.r.open(seg, w.f, seg.Bytes, i == len(segments)-1)
+		w.trials = trialsPerByte*seg.Bytes + trialsBeside
 		t.begin(seg)
 		if err := w.segment(ctx); err != nil {
 			return err
@@ -50,6 +51,13 @@ func survey(ctx context.Context, dir string, live bool, t tour) error {
 	return nil
 }
 
+// trialsPerByte and trialsBeside say how much is read, in a segment of so many bytes,
+// to find out where records begin again.
+const (
+	trialsPerByte = 8
+	trialsBeside  = 16 << 20
+)
+
 // walker reads a log that may be damaged.
 type walker struct {
 	r    reader
@@ -57,8 +65,10 @@ type walker struct {
 	live bool
 	tour tour
 
-	alt   *CRC // behind a damaged record: the CRC if its own was damaged, and not its data
-	adopt bool // nothing is known of the CRC so far: the next record's is taken
+	alt    *CRC   // behind a damaged record: the CRC if its own was damaged, and not its data
+	trial  []byte // memory for records that are tried
+	trials int64  // bytes of them that may yet be read in this segment
+	adopt  bool   // nothing is known of the CRC so far: the next record's is taken
 }
 
 // next is reader.next with what is known behind damage.
@@ -128,7 +138,10 @@ func (w *walker) segment(ctx context.Context) error {
 			w.peek(&rec)
 		}
 		w.tour.damaged(d, &rec)
-		if !w.resume(d, &rec) {
+		if !w.resume(ctx, d, &rec) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			w.adopt, w.alt = true, nil // the next segment begins anew
 			w.tour.end(used)
 			return nil
