@@ -187,8 +187,8 @@ func HashMembers(ctx context.Context, client *cluster.Client, view cluster.View,
 }
 
 // JudgeHashes says which members have the same content, and who is in the minority.
-// It is true where all have the same.
-func JudgeHashes(hashes []MemberHash, voters int) (verdict string, same bool) {
+// Neither same nor differ is true where the hashes can't be compared.
+func JudgeHashes(hashes []MemberHash, voters int) (verdict string, same, differ bool) {
 	members, compacted := map[uint32][]string{}, map[int64]bool{}
 	for _, h := range hashes {
 		compacted[h.CompactRevision] = true
@@ -196,9 +196,9 @@ func JudgeHashes(hashes []MemberHash, voters int) (verdict string, same bool) {
 	}
 	switch {
 	case len(compacted) > 1:
-		return "the hashes can't be compared: a compaction came between them", false
+		return "the hashes can't be compared: a compaction came between them", false, false
 	case len(members) == 1:
-		return fmt.Sprintf("all %s have the same hash, %08x", counted(len(hashes), "member"), hashes[0].Hash), true
+		return fmt.Sprintf("all %s have the same hash, %08x", counted(len(hashes), "member"), hashes[0].Hash), true, false
 	}
 	var said []string
 	majority := false
@@ -213,5 +213,5 @@ func JudgeHashes(hashes []MemberHash, voters int) (verdict string, same bool) {
 	if !majority {
 		said = append(said, "no majority: do not guess")
 	}
-	return strings.Join(said, "; "), false
+	return strings.Join(said, "; "), false, true
 }

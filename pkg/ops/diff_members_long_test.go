@@ -191,5 +191,6 @@ func (p *place) hashes(t *testing.T) (string, bool) {
 	if err != nil || warned != 3 {
 		t.Fatalf("%v, %d warnings", err, warned)
 	}
-	return ops.JudgeHashes(hashes, 3)
+	verdict, same, _ := ops.JudgeHashes(hashes, 3)
+	return verdict, same
 }

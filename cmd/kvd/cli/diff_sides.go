@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/diff"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
@@ -77,13 +79,18 @@ type openSide struct {
 	bounds keyspace.Bounds
 }
 
-// openSides opens both sides and finds their revisions. Two members without a
-// revision are read at one that all members have.
+// openSides opens both sides and finds their revisions. Two revisions of the running
+// cluster are read from one member, and two members without a revision at one that
+// all members have.
 func (o *diffOptions) openSides(ctx context.Context, app *App) (a, b openSide, err error) {
-	if a, err = o.openOne(ctx, app, o.a); err != nil {
+	if a, err = o.openOne(ctx, app, o.a, o.from.member); err != nil {
 		return a, b, err
 	}
-	if b, err = o.openOne(ctx, app, o.b); err != nil {
+	like := o.from.member
+	if o.a.live() && o.a.member == "" {
+		like = cluster.FormatID(a.member.ID)
+	}
+	if b, err = o.openOne(ctx, app, o.b, like); err != nil {
 		return a, b, errors.Join(err, a.Close())
 	}
 	if o.members() && a.spec.latest() && b.spec.latest() {
@@ -99,11 +106,12 @@ func (o *diffOptions) openSides(ctx context.Context, app *App) (a, b openSide, e
 // members reports that two members are compared, and not two revisions.
 func (o *diffOptions) members() bool { return o.a.member != "" && o.b.member != "" }
 
-func (o *diffOptions) openOne(ctx context.Context, app *App, spec sideSpec) (openSide, error) {
+// openOne opens a side; other is the member that is read where the side names none.
+func (o *diffOptions) openOne(ctx context.Context, app *App, spec sideSpec, other string) (openSide, error) {
 	side := openSide{spec: spec}
 	var err error
-	if spec.live() && spec.member != "" {
-		side.source, err = o.from.openMember(ctx, app, "diff", spec.member)
+	if spec.live() {
+		side.source, err = o.from.openMember(ctx, app, "diff", cmp.Or(spec.member, other))
 	} else {
 		side.source, err = o.from.open(ctx, app, "diff", spec.path)
 	}
@@ -147,6 +155,3 @@ func sameSource(a, b openSide) bool {
 	}
 	return a.spec.path == b.spec.path
 }
-
-// describe says what a side is.
-func (s openSide) describe() string { return fmt.Sprintf("%s at revision %d", s.source.Name(), s.Rev) }

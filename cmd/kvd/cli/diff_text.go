@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,7 +54,7 @@ func (r *diffReport) compareHashes(ctx context.Context, app *App, a openSide) (s
 	if r.Hashes, err = ops.HashMembers(ctx, a.client, a.view, a.Rev, app.Progress()); err != nil {
 		return false, err
 	}
-	r.Verdict, same = ops.JudgeHashes(r.Hashes, len(a.view.Voters()))
+	r.Verdict, same, r.Differ = ops.JudgeHashes(r.Hashes, len(a.view.Voters()))
 	return same, nil
 }
 
@@ -65,7 +64,10 @@ func (r *diffReport) judge() error {
 		return nil
 	}
 	e := &fault.Error{Kind: fault.Wanting, Cause: "differ", Op: "diff", Msg: count(int(r.Total.Keys()), "key") + " differ"}
-	if r.Total.Keys() == 1 {
+	switch r.Total.Keys() {
+	case 0:
+		e.Msg = "the hashes of the members differ, and at this revision no key does: what they keep of older revisions is not the same"
+	case 1:
 		e.Msg += "s"
 	}
 	return e
@@ -210,7 +212,7 @@ func (t diffText) value(sign string, s *diff.State) {
 	if len(s.Value) > shownValue {
 		more = fmt.Sprintf(" … (%s)", count(len(s.Value), "byte"))
 	}
-	fmt.Fprintf(t.w, "               %s %s%s\n", sign, render.Safe(string(bytes.ToValidUTF8(s.Value[:min(len(s.Value), shownValue)], []byte("�")))), more)
+	fmt.Fprintf(t.w, "               %s %s%s\n", sign, render.Safe(string(s.Value[:min(len(s.Value), shownValue)])), more)
 }
 
 // diffWords says what there is to say of an entry in its line.
