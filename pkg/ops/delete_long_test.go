@@ -98,7 +98,7 @@ func TestDeleteFiftyThousand(t *testing.T) {
 	w := world{members: 3, quota: 64 * mib, secure: true, keyFmt: "/registry/wgpolicyk8s.io/policyreports/ns-%d/report"}
 	p := w.build(t, "--unsafe-no-fsync=false")
 	p.keep(t)
-	p.fillMany(t, 900)
+	p.fillMany(t, 800)
 	n := p.count(t, "/registry/wgpolicyk8s.io/")
 	if n < keys {
 		t.Fatalf("%d keys fill the quota, want %d", n, keys)

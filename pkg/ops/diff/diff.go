@@ -252,10 +252,12 @@ func (m *merge) fields(e *Entry) {
 		}
 	}
 	e.Fields = codec.Diff(&before, &after, m.o.DiffOptions)
-	if len(e.Fields) > 0 || before.Partial || after.Partial || len(m.o.Ignore) == 0 {
-		return
+	switch {
+	case before.Partial || after.Partial:
+		e.Opaque = cmp.Or(before.Problem, after.Problem)
+	case len(e.Fields) == 0 && len(m.o.Ignore) > 0:
+		e.ValueChanged, e.IgnoredOnly = false, true
 	}
-	e.ValueChanged, e.IgnoredOnly = false, true
 }
 
 func state(i *keyspace.Item) *State {

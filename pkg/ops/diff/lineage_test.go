@@ -1,8 +1,11 @@
 package diff_test
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/pkg/v3/traceutil"
@@ -57,5 +60,54 @@ func TestTwoHistories(t *testing.T) {
 	}
 	if got, _ := told(t, sides[0], sides[1], diff.Options{Layout: keys.Default(), ByRevision: true}); len(got) != 0 {
 		t.Errorf("by revision: %v", got)
+	}
+}
+
+// Case C74: values that are no objects, or none that can be read, are named and end
+// nothing; those of custom resources are compared by their fields, below any prefix.
+func TestValuesThatDoNotDecode(t *testing.T) {
+	t.Parallel()
+	widget := func(size int) string {
+		return fmt.Sprintf(`{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"size":%d}}`, size)
+	}
+	unknown := func(spec string) string { // a message of a kind that nobody knows: metadata, and then something
+		object := "\x0a\x03\x0a\x01n" + "\x12" + string(rune(len(spec))) + spec
+		return "k8s\x00\x0a\x0b\x0a\x04x/v1\x12\x03Odd\x12" + string(rune(len(object))) + object
+	}
+	values := map[string][2]string{
+		"/registry/secrets/a/enc":           {"k8s:enc:aescbc:v1:key1:xxxx", "k8s:enc:aescbc:v1:key2:yyyy"},
+		"/registry/pods/a/cut":              {"k8s\x00\x0a\x09\x0a\x02v1", "k8s\x00\x0a\x09\x0a\x02v"},
+		"/registry/pods/a/odd":              {unknown("one"), unknown("two")},
+		"/registry/x.io/widgets/a/w":        {widget(1), widget(2)},
+		"/own/prefix/x.io/widgets/a/w":      {widget(1), widget(2)},
+		"/registry/configmaps/a/plain":      {"17", "18"},
+		"/registry/leases/a/object-to-none": {widget(1), ""},
+		"compact_rev_key":                   {"17", "18"},
+	}
+	var before, after []wrote
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		before, after = append(before, wrote{key, values[key][0], 0}), append(after, wrote{key, values[key][1], 0})
+	}
+	rev := int64(1 + len(values))
+	got := map[string]string{}
+	o := diff.Options{Layout: keys.Default().With("/own/prefix"), Fields: true}
+	_, err := diff.Run(t.Context(), diff.Side{Source: written(t, before...), Rev: rev}, diff.Side{Source: written(t, after...), Rev: rev}, o, func(e *diff.Entry) error {
+		got[string(e.Key)] = fmt.Sprintf("%s %v %s", e.Kind, e.Fields, e.Opaque)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"/registry/secrets/a/enc": "encrypted at rest (aescbc, key1)", "/registry/pods/a/cut": "cut short or damaged",
+		"/registry/pods/a/odd": "only its metadata is known", "/registry/x.io/widgets/a/w": "spec.size 1 2", "/own/prefix/x.io/widgets/a/w": "spec.size 1 2",
+		"/registry/configmaps/a/plain": "no object", "/registry/leases/a/object-to-none": "no object", "compact_rev_key": "changed [] ",
+	} {
+		if !strings.Contains(got[key], want) {
+			t.Errorf("%s: %q, want %q in it", key, got[key], want)
+		}
+	}
+	if len(got) != len(values) {
+		t.Errorf("%d of %d keys differ", len(got), len(values))
 	}
 }
