@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -21,32 +22,58 @@ const maxBatchBytes = 256 << 10
 // slowdown is how much longer than before an answer may take while keys are deleted.
 const slowdown = 2
 
+// What lies between two batches, in times of what the last one took; and how many
+// batches lie between two small writes that are timed, of which the last recent count.
+const (
+	leastRest  = 3
+	mostRest   = 100
+	probeEvery = 8
+	recent     = 15
+)
+
 // pacer chooses how many keys go into the next transaction, and how long to wait
 // before it.
 //
 // A write that arrives while a batch is applied waits for as long as that takes,
 // in which an answer to the batch differs from an answer to a small write. So the
 // batches are kept so small that theirs take no longer than twice a small one's
-// took before; and with as long a pause behind each as it took, half of the time
-// nobody waits at all.
+// took before; and behind each is a pause three times as long, so that most of the
+// time nobody waits at all. What others feel of it is measured by small writes in
+// between: where these take more than twice as long as before, pauses grow.
 type pacer struct {
-	limit time.Duration // for one answer
-	size  int
-	most  int // what the server takes
+	before latency
+	size   int
+	most   int // what the server takes
+	rest   int
+
+	small []time.Duration // what small writes took meanwhile
 }
 
 func newPacer(before latency) *pacer {
-	return &pacer{limit: slowdown * before.p50, size: firstBatch, most: maxTxnOps}
+	return &pacer{before: before, size: firstBatch, most: maxTxnOps, rest: leastRest}
 }
 
 // answered takes how long a batch took, and returns how long to wait now.
 func (p *pacer) answered(took time.Duration) time.Duration {
-	if took > p.limit {
+	if took > slowdown*p.before.p50 {
 		p.size = max(p.size/2, min(smallestBatch, p.most))
 	} else {
 		p.size = min(p.size+firstBatch/4, p.most)
 	}
-	return took
+	return time.Duration(p.rest) * took
+}
+
+// probed takes how long a small write took.
+func (p *pacer) probed(took time.Duration) {
+	p.small = append(p.small, took)
+	if len(p.small)%recent != 0 {
+		return
+	}
+	if quantiles(p.small[len(p.small)-recent:]).p50 > slowdown*p.before.p50 {
+		p.rest = min(2*p.rest, mostRest)
+	} else {
+		p.rest = max(p.rest/2, leastRest)
+	}
 }
 
 // refused takes that the server would not take a batch of n for its size. It is
@@ -59,6 +86,11 @@ func (p *pacer) refused(n int) bool {
 
 // latency is how long answers took.
 type latency struct{ p50, p99 time.Duration }
+
+// String writes both.
+func (l latency) String() string {
+	return fmt.Sprintf("%s (p50, p99 %s)", l.p50.Round(10*time.Microsecond), l.p99.Round(10*time.Microsecond))
+}
 
 // quantiles sums up how long answers took; of few the p99 is the slowest.
 func quantiles(took []time.Duration) latency {

@@ -18,7 +18,7 @@ import (
 const (
 	// probes is how many small writes are timed before the first deletion, and
 	// probePause what lies between two.
-	probes     = 20
+	probes     = 40
 	probePause = 25 * time.Millisecond
 	// pageKeys is how many keys are read ahead of their deletion.
 	pageKeys = 16 * maxTxnOps
@@ -41,7 +41,6 @@ type groupRun struct {
 
 	deleted, kept, gone int64 // kept: written since the plan was made
 	batches             int64
-	took                []time.Duration
 }
 
 func (d *deletion) step(g *DeleteGroup) plan.Step {
@@ -91,8 +90,11 @@ func (r *groupRun) summary() string {
 	if r.gone > 0 {
 		s += fmt.Sprintf("; %d were gone already", r.gone)
 	}
-	return fmt.Sprintf("%s; a small write took %s before, each of these %s (p50)", s,
-		r.before.p50.Round(10*time.Microsecond), quantiles(r.took).p50.Round(10*time.Microsecond))
+	s += "; a small write took " + r.before.String() + " before"
+	if len(r.pace.small) > 0 {
+		s += ", " + quantiles(r.pace.small).String() + " meanwhile"
+	}
+	return s
 }
 
 var errPageFull = errors.New("the page is full")
@@ -144,6 +146,13 @@ func (r *groupRun) deletePage(ctx context.Context, page []doomed) error {
 		if err := pauseBetween(ctx, r.pace.answered(took)); err != nil {
 			return err
 		}
+		if r.batches%probeEvery == 0 {
+			small, err := r.timeWrite(ctx)
+			if err != nil && !passing(err) {
+				return err
+			}
+			r.pace.probed(small)
+		}
 	}
 	return nil
 }
@@ -186,7 +195,6 @@ func (r *groupRun) deleteBatch(ctx context.Context, batch []doomed) (took time.D
 			return took, err
 		}
 		r.batches++
-		r.took = append(r.took, took)
 		if resp.Succeeded {
 			r.deleted += int64(len(batch))
 			return took, nil
@@ -243,25 +251,31 @@ func (r *groupRun) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherw
 	}
 }
 
-// timeWrites measures what a write takes that changes nothing: the deletion of a
-// key that is not there goes the whole way of a write, under NOSPACE too.
+// timeWrites measures what a small write takes.
 func (d *deletion) timeWrites(ctx context.Context) (latency, error) {
-	absent := d.selector.Ranges()[0].From + "\x00kvd/probe"
-	quorum, err := d.client.Quorum(ctx)
-	if err != nil {
-		return latency{}, err
-	}
 	var took []time.Duration
 	for range probes {
-		began := time.Now()
-		_, err := quorum.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(absent), "=", 0)}, []clientv3.Op{clientv3.OpDelete(absent)}, nil)
+		one, err := d.timeWrite(ctx)
 		if err != nil {
 			return latency{}, err
 		}
-		took = append(took, time.Since(began))
+		took = append(took, one)
 		if err := pauseBetween(ctx, probePause); err != nil {
 			return latency{}, err
 		}
 	}
 	return quantiles(took), nil
+}
+
+// timeWrite times a write that changes nothing: the deletion of a key that is not
+// there goes the whole way of a write, under NOSPACE too.
+func (d *deletion) timeWrite(ctx context.Context) (time.Duration, error) {
+	absent := d.selector.Ranges()[0].From + "\x00kvd/probe"
+	quorum, err := d.client.Quorum(ctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	_, err = quorum.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(absent), "=", 0)}, []clientv3.Op{clientv3.OpDelete(absent)}, nil)
+	return time.Since(began), err
 }

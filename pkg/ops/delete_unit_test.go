@@ -83,16 +83,33 @@ func TestPacer(t *testing.T) {
 			took := tc.write + time.Duration(n)*tc.perKey
 			busy += took
 			waited += p.answered(took)
-			if took > 2*p.limit && n > firstBatch {
+			if took > 2*slowdown*tc.write && n > firstBatch {
 				t.Errorf("%+v: a batch of %d takes %s", tc, n, took)
 			}
 		}
-		if waited < busy {
+		if waited < leastRest*busy {
 			t.Errorf("%+v: waited %s, worked %s", tc, waited, busy)
 		}
 		if p.size > tc.most+firstBatch/4 || p.size < tc.most/2 {
 			t.Errorf("%+v: batches of %d", tc, p.size)
 		}
+	}
+}
+
+// TestPacerRests has small writes take longer and longer, and then as before.
+func TestPacerRests(t *testing.T) {
+	p := newPacer(latency{p50: time.Millisecond})
+	for range 20 * recent {
+		p.probed(3 * time.Millisecond)
+	}
+	if got := p.answered(time.Millisecond); got != mostRest*time.Millisecond {
+		t.Errorf("while others wait it rests %s", got)
+	}
+	for range 20 * recent {
+		p.probed(time.Millisecond)
+	}
+	if got := p.answered(time.Millisecond); got != leastRest*time.Millisecond {
+		t.Errorf("while nobody waits it rests %s", got)
 	}
 }
 

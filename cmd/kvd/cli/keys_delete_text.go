@@ -17,8 +17,9 @@ kept. The same command after an interruption, of whatever kind, deletes what is
 left; with the same --snapshot it takes the file that is there, if that has all.
 
 A batch is one transaction of 128 keys at most, fewer if that takes more than
-twice as long as a small write took before, with a pause as long as it took: other
-writes hardly notice. A server that takes less gets less.
+twice as long as a small write took before, with a pause behind it three times as
+long. Small writes in between measure what others feel of it: where these take more
+than twice as long as before, the pauses grow. The report has both numbers.
 
 Everything is never deleted. What a cluster does not come back from by itself
 (namespaces, secrets, RBAC, CRDs, nodes, volumes, services, workloads, what lives

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"kvd/pkg/ops/keyspace"
 )
@@ -19,7 +20,7 @@ type cursor struct {
 	stop   func()
 }
 
-// newCursor begins a walk and takes the first step.
+// newCursor returns a walk before its first step.
 func newCursor(ctx context.Context, s Side, q keyspace.Query) *cursor {
 	c := &cursor{}
 	q.Rev = s.Rev
@@ -34,8 +35,16 @@ func newCursor(ctx context.Context, s Side, q keyspace.Query) *cursor {
 			c.failed = err
 		}
 	})
-	c.advance()
 	return c
+}
+
+// begin takes the first step of two walks at the same time: of a file it is the one
+// that reads it.
+func begin(a, b *cursor) {
+	var first sync.WaitGroup
+	first.Go(a.advance)
+	b.advance()
+	first.Wait()
 }
 
 // advance goes on to the next key; item is nil behind the last, or where the walk

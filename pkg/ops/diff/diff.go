@@ -143,6 +143,7 @@ func (m *merge) run(ctx context.Context, r keyspace.Range) error {
 	defer a.stop()
 	b := newCursor(ctx, m.b, q)
 	defer b.stop()
+	begin(a, b)
 	h := m.history(ctx, q)
 	defer h.stop()
 	var key []byte
