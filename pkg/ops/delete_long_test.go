@@ -90,6 +90,20 @@ func percentile(took []time.Duration, q float64) time.Duration {
 	return took[int(q*float64(len(took)-1))]
 }
 
+func TestDeleteUnderNospaceElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, w := range worlds() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			prefix := "/registry/wgpolicyk8s.io/clusterpolicyreports/"
+			if strings.Contains(name, "bin") {
+				prefix = "\xff\xfe\x00reports/"
+			}
+			w.deleteUnderNospace(t, prefix)
+		})
+	}
+}
+
 // 50,000 live keys fill the quota of a cluster with mutual TLS and authentication.
 // They are deleted under NOSPACE, killed in the middle and run again, while heartbeats
 // hardly notice; then the rescue succeeds.
