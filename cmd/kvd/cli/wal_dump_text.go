@@ -26,7 +26,10 @@ func (t *walText) line(l *wal.Line) error {
 		fmt.Fprintf(t.w, walLine, "OFFSET", "INDEX", "TERM", "STATE", "SIZE", "REQUEST")
 	}
 	what := []string{walRequest(l)}
-	if l.User != "" {
+	switch {
+	case l.User == "root" && l.Type == wal.LeaseRevokeType:
+		what = append(what, "by user root, or because it ran out")
+	case l.User != "":
 		what = append(what, "by user "+l.User)
 	}
 	if l.Effect != nil {

@@ -198,7 +198,9 @@ func (d *dumper) follow(q *Request) []Held {
 		if _, known := d.granted[q.Lease.ID]; !known {
 			d.sum.UnknownLeases++
 		}
-		delete(d.granted, q.Lease.ID)
+		if !q.unsure() {
+			delete(d.granted, q.Lease.ID)
+		}
 	}
 	return d.holds.apply(d.last, q)
 }
@@ -211,7 +213,7 @@ func (d *dumper) present(q *Request) {
 	case TxnType:
 		d.presentTxn(&q.Txn, 0)
 	case V2Request:
-		if d.o.ShowValues || q.V2.own() {
+		if d.o.ShowValues && !q.V2.secret() || q.V2.own() {
 			q.V2.Preview = preview(q.V2.Value)
 		}
 	}
@@ -260,6 +262,12 @@ func (h Held) MarshalJSON() ([]byte, error) {
 		keyJSON
 		plain
 	}{keysJSON(h.Key, nil), plain(h)})
+}
+
+// secret is true for where etcd 3.4 and 3.5 keep the users of the v2 API, with the
+// hashes of their passwords (api/v2auth/auth.go of these).
+func (q *V2) secret() bool {
+	return strings.HasPrefix(q.Path, "/2/users")
 }
 
 // own is true for what etcd 3.4 and 3.5 tell of their members and version, as opposed

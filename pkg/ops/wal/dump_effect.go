@@ -22,6 +22,7 @@ const (
 	EffectCompacted    = "compacted"     // refused if it was compacted as far before
 	EffectAuthRevision = "auth_revision" // refused if the permissions changed between proposal and application
 	EffectNeedsKey     = "needs_key"     // refused if the key is not there
+	EffectPermission   = "permission"    // refused if its user was not permitted
 )
 
 const (
@@ -58,9 +59,15 @@ func (e *effects) judge(index uint64, r *Request) *Effect {
 	if r.AuthRevision > 0 && r.AuthRevision <= e.authWas && index <= e.authAt+inFlight {
 		return &Effect{false, EffectAuthRevision, fmt.Sprintf("it was proposed at revision %d of the permissions, which entry %d was to change", r.AuthRevision, e.authAt)}
 	}
+	branch := r.Type == TxnType && len(r.Txn.Compare) > 0 && (writes(r.Txn.Success, false) || writes(r.Txn.Failure, false))
+	const whichBranch = "which branch was taken is not in the log"
 	switch {
-	case r.Type == TxnType && len(r.Txn.Compare) > 0 && (writes(r.Txn.Success, false) || writes(r.Txn.Failure, false)):
-		return &Effect{false, EffectBranch, "which branch was taken is not in the log"}
+	case r.unsure() && branch:
+		return &Effect{false, EffectPermission, "refused unless its user had the permission; " + whichBranch}
+	case r.unsure():
+		return &Effect{false, EffectPermission, "refused unless its user had the permission"}
+	case branch:
+		return &Effect{false, EffectBranch, whichBranch}
 	case r.Type == PutType && (r.KV.IgnoreValue || r.KV.IgnoreLease):
 		return &Effect{false, EffectNeedsKey, "it needs the key to be there"}
 	case r.Type == CompactionType && r.Compaction.Revision <= e.compacted:
@@ -134,7 +141,7 @@ func (e *effects) apply(index uint64, r *Request) {
 		}
 	case r.Type == LeaseGrantType:
 		e.revoked.drop(r.Lease.ID)
-	case r.Type == LeaseRevokeType && r.User == "": // a user's may have been refused
+	case r.Type == LeaseRevokeType && !r.unsure():
 		e.revoked.add(r.Lease.ID, index)
 	case r.Type == CompactionType && r.Compaction.Revision > e.compacted:
 		e.compacted, e.compactAt = r.Compaction.Revision, index
@@ -143,6 +150,23 @@ func (e *effects) apply(index uint64, r *Request) {
 	if r.changesAuth() {
 		e.authAt, e.authWas = index, e.authRev
 	}
+}
+
+// rootUser may do everything while authentication is on: nobody can take that from
+// it then (UserDelete, UserRevokeRole and RoleDelete in server/auth/store.go).
+const rootUser = "root"
+
+// unsure is true for what is held against its user's permissions only when it is
+// applied, after it was written to the log (server/etcdserver/apply/auth.go).
+func (r *Request) unsure() bool {
+	if r.User == "" || r.User == rootUser {
+		return false
+	}
+	switch r.Type {
+	case PutType, RangeType, DeleteRangeType, TxnType, LeaseRevokeType, "auth_user_get", "auth_user_list", "auth_role_get", "auth_role_list":
+		return true
+	}
+	return r.changesAuth()
 }
 
 // changesAuth is true for what counts up the revision of the permissions

@@ -10,7 +10,10 @@ const maxHeld = 50_000
 type Held struct {
 	Key   []byte `json:"-"`           // see MarshalJSON
 	Since uint64 `json:"since_index"` // of the entry that put it on the lease
-	Sure  bool   `json:"sure"`        // false: by a transaction, which may have taken its other branch
+	// Sure is false where the lease may not have held it, or may not have ended:
+	// by a transaction that may have taken its other branch, or by a request that
+	// may have been refused.
+	Sure bool `json:"sure"`
 }
 
 // hold is that a key is on a lease.
@@ -21,8 +24,8 @@ type hold struct {
 }
 
 // holds follows which keys are on which leases, of the keys that a filter wants.
-// A key is on one lease, but after a transaction it may be either on the old one
-// or on the new.
+// A key is on one lease, but after a transaction, or a request that may have been
+// refused, it may be either on the old one or on the new.
 type holds struct {
 	filter *Filter
 	keys   map[string][]hold
@@ -37,13 +40,14 @@ func newHolds(f *Filter) *holds {
 // apply follows an entry. For a revoke it returns the keys that go with the
 // lease.
 func (h *holds) apply(index uint64, r *Request) []Held {
+	sure := !r.unsure()
 	switch r.Type {
 	case PutType, DeleteRangeType:
-		h.op(index, &r.KV, true)
+		h.op(index, &r.KV, sure)
 	case TxnType:
-		h.txn(index, &r.Txn, true)
+		h.txn(index, &r.Txn, sure)
 	case LeaseRevokeType:
-		return h.revoke(r.Lease.ID)
+		return h.revoke(r.Lease.ID, sure)
 	}
 	return nil
 }
@@ -118,19 +122,26 @@ func (h *holds) detach(key string, lease LeaseID) {
 	}
 }
 
-func (h *holds) revoke(lease LeaseID) []Held {
+// revoke returns the keys of a lease. If it is not sure that it has ended, they
+// stay on it.
+func (h *holds) revoke(lease LeaseID, sure bool) []Held {
 	var out []Held
 	for key := range h.leases[lease] {
 		was := h.keys[key]
 		i := slices.IndexFunc(was, func(o hold) bool { return o.lease == lease })
-		out = append(out, Held{[]byte(key), was[i].since, was[i].sure})
-		if was = slices.Delete(was, i, i+1); len(was) == 0 {
+		out = append(out, Held{[]byte(key), was[i].since, was[i].sure && sure})
+		switch {
+		case !sure:
+			was[i].sure = false
+		case len(was) == 1:
 			delete(h.keys, key)
-		} else {
-			h.keys[key] = was
+		default:
+			h.keys[key] = slices.Delete(was, i, i+1)
 		}
 	}
-	delete(h.leases, lease)
+	if sure {
+		delete(h.leases, lease)
+	}
 	slices.SortFunc(out, func(a, b Held) int { return slices.Compare(a.Key, b.Key) })
 	return out
 }

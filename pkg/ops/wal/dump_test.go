@@ -262,7 +262,40 @@ func TestDumpEffects(t *testing.T) {
 	})
 	got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, ":") })
 	equal(t, got, "4:lease_gone true 5:lease_gone true 9:nospace true 11:nospace true 13:nospace true 16:branch false 17:needs_key false "+
-		"19:compacted false 22:auth_revision false")
+		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false")
+}
+
+// Who is named for the end of a key is not somebody who was refused: what a user asks
+// for is held against the permissions only after it was written to the log. All is
+// permitted to root.
+func TestDumpAsksWhoWasPermitted(t *testing.T) {
+	l := newLog(t)
+	as := func(user string, r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: user, AuthRevision: 5}
+		return r
+	}
+	l.add(100,
+		as("root", grant(7)), as("root", put("k", "v", 7)), // 1, 2
+		as("bob", del("k", "")), // 3 refused, perhaps
+		as("root", revoke(7)),   // 4 so that this deletes it, perhaps
+		as("root", grant(8)), as("root", put("k", "v", 8)), // 5, 6
+		as("bob", revoke(8)),   // 7 refused, perhaps
+		as("bob", del("", "")), // 8 another key
+		as("root", revoke(8)),  // 9 so that this deletes it, perhaps
+		as("root", revoke(8)),  // 10 for certain without effect
+		as("root", grant(9)), as("root", put("k", "v", 9)), as("root", revoke(9)), // 11, 12, 13
+	)
+	lines, sum, err := dump(t, l.dir, func(o *DumpOptions) { o.Keys = []string{"k"} })
+	if err != nil || sum.UnknownLeases != 0 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	equal(t, indexes(t, lines, func(m map[string]any) any {
+		request, _ := m["request"].(map[string]any)
+		effect, _ := m["effect"].(map[string]any)
+		return fmt.Sprint(m["user"], " ", effect["cause"], " ", request["held"])
+	}), "2:root <nil> <nil> 3:bob permission <nil> 4:root <nil> [map[key:k since_index:2 sure:false]] 6:root <nil> <nil> "+
+		"7:bob permission [map[key:k since_index:6 sure:false]] 9:root <nil> [map[key:k since_index:6 sure:false]] "+
+		"12:root <nil> <nil> 13:root <nil> [map[key:k since_index:12 sure:true]]")
 }
 
 // Objects of Kubernetes are named, values are shown when that is asked for, and
@@ -294,6 +327,19 @@ func TestDumpKeysAndValues(t *testing.T) {
 		}
 		if strings.Contains(hidden[i], "preview") || !strings.Contains(open[i], "preview") != (i == 3) || len(open[i]) > 800 {
 			t.Errorf("hidden %s\nopen %s", hidden[i], open[i])
+		}
+	}
+}
+
+// etcd 3.4 kept the users of its v2 API with the hashes of their passwords where the
+// values of other users' keys were.
+func TestDumpHidesPasswordsOfV2(t *testing.T) {
+	d := dumper{o: DumpOptions{ShowValues: true}}
+	for path, shown := range map[string]bool{"/2/users/root": false, "/2/users": false, "/1/a": true, "/0/version": true} {
+		q := Request{Type: V2Request, V2: V2{Method: "PUT", Path: path, Value: []byte("$2a$10$")}}
+		d.present(&q)
+		if (len(q.V2.Preview) > 0) != shown {
+			t.Errorf("%s: %q", path, q.V2.Preview)
 		}
 	}
 }

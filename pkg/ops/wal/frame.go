@@ -147,7 +147,7 @@ func (r *reader) chain(rec *Record) error {
 		// A reader that has seen nothing yet takes any value for the beginning.
 		if r.crc != 0 && rec.CRC != r.crc {
 			d := r.damage(BadChain, "the CRC of what came before is %s, here it is said to be %s: a segment is missing or was replaced", r.crc, rec.CRC)
-			d.StoredCRC, d.ComputedCRC = &rec.CRC, new(r.crc)
+			d.StoredCRC, d.ComputedCRC = new(rec.CRC), new(r.crc)
 			return d
 		}
 		r.crc = rec.CRC
