@@ -276,13 +276,13 @@ func TestDumpAsksWhoWasPermitted(t *testing.T) {
 	}
 	l.add(100,
 		as("root", grant(7)), as("root", put("k", "v", 7)), // 1, 2
-		as("bob", del("k", "")), // 3 refused, perhaps
-		as("root", revoke(7)),   // 4 so that this deletes it, perhaps
+		as("bob", del("k", "")),                            // 3 refused, perhaps
+		as("root", revoke(7)),                              // 4 so that this deletes it, perhaps
 		as("root", grant(8)), as("root", put("k", "v", 8)), // 5, 6
-		as("bob", revoke(8)),   // 7 refused, perhaps
-		as("bob", del("", "")), // 8 another key
-		as("root", revoke(8)),  // 9 so that this deletes it, perhaps
-		as("root", revoke(8)),  // 10 for certain without effect
+		as("bob", revoke(8)),                                                      // 7 refused, perhaps
+		as("bob", del("", "")),                                                    // 8 another key
+		as("root", revoke(8)),                                                     // 9 so that this deletes it, perhaps
+		as("root", revoke(8)),                                                     // 10 for certain without effect
 		as("root", grant(9)), as("root", put("k", "v", 9)), as("root", revoke(9)), // 11, 12, 13
 	)
 	lines, sum, err := dump(t, l.dir, func(o *DumpOptions) { o.Keys = []string{"k"} })
