@@ -1,6 +1,9 @@
 package wal
 
 import (
+	"errors"
+	"io"
+
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -41,6 +44,34 @@ func walk(b []byte, number func(protowire.Number, uint64), bytes func(protowire.
 			}
 			b = b[n:]
 		}
+	}
+	return true
+}
+
+// beginsMessage reports whether b can be the first bytes of a message of n bytes.
+func beginsMessage(b []byte, n int64) bool {
+	open := func(n int) bool { return errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) } // goes on behind b
+	for at := int64(0); at < int64(len(b)); {
+		num, typ, k := protowire.ConsumeTag(b[at:])
+		if k < 0 {
+			return open(k)
+		}
+		at += int64(k)
+		if typ != protowire.BytesType {
+			if k = protowire.ConsumeFieldValue(num, typ, b[at:]); k < 0 {
+				return open(k)
+			}
+			at += int64(k)
+			continue
+		}
+		v, k := protowire.ConsumeVarint(b[at:])
+		if k < 0 {
+			return open(k)
+		}
+		if at += int64(k); v > uint64(n-at) { //nolint:gosec // at is no more than n
+			return false
+		}
+		at += int64(v) //nolint:gosec // no more than n
 	}
 	return true
 }

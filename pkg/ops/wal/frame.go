@@ -23,13 +23,16 @@ const (
 	maxRecord = 512 << 20
 	// readAhead is the buffer in front of a segment.
 	readAhead = 256 << 10
+	// chunk is how much of a long record is looked at before there is memory for it.
+	chunk = 1 << 20
 )
 
 // reader reads the records of one segment after the other.
 type reader struct {
 	crc  CRC    // over the data of all records so far
 	meta []byte // of the first metadata record
-	buf  []byte // of the record in hand
+	buf  []byte // of the record in hand; nil where it was not kept, see read
+	void bool   // then: a sector of it is zero
 	long []byte // memory for one that is longer than the read-ahead
 
 	in    *bufio.Reader
@@ -81,11 +84,11 @@ func (r *reader) frame(rec *Record) error {
 	if n > maxRecord {
 		return r.damage(Broken, "a record of %d bytes, more than any request has", n)
 	}
-	if r.buf, err = r.read(n + pad); err != nil {
+	if r.buf, err = r.read(n, pad); err != nil {
 		return err
 	}
 	rec.Size = lengthBytes + n + pad
-	if !rec.frameRecord(r.buf[:n]) {
+	if r.buf == nil && n > 0 || !rec.frameRecord(r.buf[:n]) {
 		*rec = Record{Position: rec.Position, Size: rec.Size}
 		return r.orTorn(Damage{Class: Broken, Why: "the record is no walpb.Record"})
 	}
@@ -106,18 +109,48 @@ func (r *reader) length() (uint64, error) {
 	return 0, nil
 }
 
-// read returns the next n bytes, valid until the next call. The file has as many, or
-// had them when it was opened.
-func (r *reader) read(n int64) ([]byte, error) {
-	if n <= readAhead {
-		b, err := r.buffered(int(n))
-		return b, r.cutShort(n, len(b), err)
+// read returns the bytes of a record with its padding, valid until the next call. The
+// file has as many, or had them when it was opened. Where the first of many are no
+// record of that length, none are kept, and it returns nil behind them.
+func (r *reader) read(n, pad int64) ([]byte, error) {
+	r.void = false
+	size := n + pad
+	if size <= readAhead {
+		b, err := r.buffered(int(size))
+		return b, r.cutShort(size, len(b), err)
 	}
+	piece := func(at int64) int64 { return min(size-at, chunk-(r.off+lengthBytes+at)%sectorBytes) } // to the end of a sector
+	first := piece(0)
+	r.room(min(size, chunk))
+	if got, err := io.ReadFull(r.in, r.long[:first]); err != nil {
+		return nil, r.cutShort(size, got, err)
+	}
+	if beginsMessage(r.long[:min(first, n)], n) {
+		r.room(size)
+		got, err := io.ReadFull(r.in, r.long[first:size])
+		return r.long[:size], r.cutShort(size, int(first)+got, err)
+	}
+	r.void = zeroSector(r.long[:first], r.off+lengthBytes)
+	for at := first; at < size; {
+		b := r.long[:piece(at)]
+		if got, err := io.ReadFull(r.in, b); err != nil {
+			return nil, r.cutShort(size, int(at)+got, err)
+		}
+		r.void = r.void || zeroSector(b, r.off+lengthBytes+at)
+		at += int64(len(b))
+	}
+	return nil, nil
+}
+
+// room makes r.long so long, with what is in it: at once, since growing would take
+// twice as much.
+func (r *reader) room(n int64) {
 	if int64(cap(r.long)) < n {
-		r.long = make([]byte, n) // at once: growing would take twice as much
+		long := make([]byte, n)
+		copy(long, r.long)
+		r.long = long
 	}
-	got, err := io.ReadFull(r.in, r.long[:n])
-	return r.long[:n], r.cutShort(n, got, err)
+	r.long = r.long[:max(n, int64(len(r.long)))]
 }
 
 // buffered returns the next n bytes where the read-ahead has them, which saves a
@@ -187,18 +220,23 @@ func (r *reader) accept(rec *Record) error {
 // a whole sector of the record is zero (isTornEntry in decoder.go).
 func (r *reader) orTorn(d Damage) error {
 	d.Position, d.Last = r.here(), r.last
-	if r.last {
-		at := r.off + lengthBytes
-		for rest := r.buf; len(rest) > 0; {
-			n := min(int64(len(rest)), sectorBytes-at%sectorBytes)
-			if allZero(rest[:n]) {
-				d.Class, d.Why = Torn, "a sector of the record was never written"
-				break
-			}
-			rest, at = rest[n:], at+n
-		}
+	if r.last && (r.void || zeroSector(r.buf, r.off+lengthBytes)) {
+		d.Class, d.Why = Torn, "a sector of the record was never written"
 	}
 	return &d
+}
+
+// zeroSector reports whether b, which begins at an offset of the file, holds a sector,
+// or the part of one that it has, of zeros alone.
+func zeroSector(b []byte, at int64) bool {
+	for len(b) > 0 {
+		n := min(int64(len(b)), sectorBytes-at%sectorBytes)
+		if allZero(b[:n]) {
+			return true
+		}
+		b, at = b[n:], at+n
+	}
+	return false
 }
 
 func allZero(b []byte) bool {

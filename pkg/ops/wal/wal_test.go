@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -130,6 +131,48 @@ func TestDamageAsEtcd(t *testing.T) {
 	for _, c := range []Class{Torn, BadCRC, BadChain, Broken} {
 		if classes[c] == 0 {
 			t.Errorf("no damage of class %s among %v", c, classes)
+		}
+	}
+}
+
+// A length that became false is believed only as far as what is behind it is a
+// record of that length: no memory is asked for otherwise. Records that are as long
+// as they say are read whole.
+func TestLongLengthsAsEtcd(t *testing.T) {
+	w := write(t, filepath.Join(t.TempDir(), "wal"), 2, 3<<20, 3)
+	if said := disagree(load(t, w.dir)...); said != "" {
+		t.Error(said)
+	}
+	w = write(t, filepath.Join(t.TempDir(), "wal"), 12, 900, 4)
+	seg := load(t, w.dir)[0]
+	first := int(binary.LittleEndian.Uint64(seg)&(1<<56-1)+7)/8*8 + lengthBytes // behind the record of the CRC
+	rest := make([]byte, 24<<20)
+	for i := range rest {
+		rest[i] = 0xab
+	}
+	for _, zeros := range []bool{false, true} {
+		if zeros {
+			clear(rest[10<<20 : 10<<20+2*sectorBytes])
+		}
+		for _, b := range []struct {
+			at    int
+			value byte
+		}{{2, 0x12}, {2, 0xff}, {3, 1}} {
+			broken := slices.Concat(seg, rest)
+			broken[first+b.at] = b.value
+			for _, segments := range [][][]byte{{broken}, {broken, seg}} {
+				if said := disagree(segments...); said != "" {
+					t.Errorf("byte %d is %#x, with zeros %v, %d segments: %s", b.at, b.value, zeros, len(segments), said)
+				}
+			}
+			var r reader
+			r.open(Segment{Name: "a"}, bytes.NewReader(broken), int64(len(broken)), true)
+			var rec Record
+			for r.next(&rec) == nil {
+			}
+			if r.off != int64(first) || cap(r.long) > 2*chunk {
+				t.Errorf("byte %d is %#x: stopped at %d instead of %d, and holds %d bytes", b.at, b.value, r.off, first, cap(r.long))
+			}
 		}
 	}
 }
