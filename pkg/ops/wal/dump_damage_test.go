@@ -3,11 +3,16 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.uber.org/zap"
 
 	"kvd/pkg/ops/fault"
 )
@@ -117,4 +122,49 @@ func TestDumpFollow(t *testing.T) {
 	if segments, _ := Segments(l.dir); len(seen) != total || len(segments) < 3 {
 		t.Errorf("%d entries in %d segments", len(seen), len(segments))
 	}
+}
+
+// A server that starts cuts off the torn end of its log and writes on there: what it
+// writes is followed, in the place of what was read before.
+func TestDumpFollowsARepair(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("first", "v", 0))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := DefaultDumpOptions()
+	o.Follow, o.Poll = true, time.Millisecond
+	var seen []string
+	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
+		seen = append(seen, fmt.Sprint(line.Index, " ", line.Replaces))
+		switch len(seen) {
+		case 1:
+			l.add(0, put("b", "v", 0), put("c", "v", 0), put("d", "v", 0))
+		case 4: // index 4, of which the disk keeps a part, is written anew, with two more
+			if err := l.w.Close(); err != nil {
+				return err
+			}
+			if err := os.Truncate(filepath.Join(l.dir, line.File), line.Offset+line.Size-5); err != nil {
+				return err
+			}
+			if !etcdwal.Repair(zap.NewNop(), l.dir) {
+				return errors.New("not repaired")
+			}
+			w, err := etcdwal.Open(zap.NewNop(), l.dir, &walpb.Snapshot{Index: new(uint64(0)), Term: new(uint64(0))})
+			if err != nil {
+				return err
+			}
+			if _, _, _, err := w.ReadAll(); err != nil {
+				return err
+			}
+			l.w, l.next = w, 4
+			l.add(3, put("e", "another", 0), put("f", "v", 0), put("g", "v", 0))
+		case 7:
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	equal(t, seen, "1 false 2 false 3 false 4 false 4 true 5 false 6 false")
 }

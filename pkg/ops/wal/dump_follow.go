@@ -18,6 +18,8 @@ type tail struct {
 	dir   string
 	r     reader
 	f     *os.File
+	from  Position // where to begin
+	marks marks
 	again int // looks in a row that found damage
 }
 
@@ -28,7 +30,7 @@ func follow(ctx context.Context, dir string, from Position, poll time.Duration, 
 	if err != nil {
 		return err
 	}
-	t := tail{dir: dir}
+	t := tail{dir: dir, from: from}
 	defer func() { t.close() }()
 	if err := t.open(Segment{Name: from.File}); err != nil {
 		return err
@@ -42,7 +44,7 @@ func follow(ctx context.Context, dir string, from Position, poll time.Duration, 
 			return err
 		}
 		t.r.last = following == nil
-		if err := t.read(ctx, from, fn); err != nil {
+		if err := t.read(ctx, fn); err != nil {
 			return err
 		}
 		if following != nil {
@@ -69,6 +71,7 @@ func (t *tail) open(seg Segment) error {
 	}
 	t.f = f
 	t.r.open(seg, f, 0, true)
+	t.marks.reset(t.r.crc)
 	return nil
 }
 
@@ -93,10 +96,17 @@ func (t *tail) following() (*Segment, error) {
 }
 
 // read calls fn with what has been written since the last time.
-func (t *tail) read(ctx context.Context, from Position, fn func(*Record) error) error {
+func (t *tail) read(ctx context.Context, fn func(*Record) error) error {
 	info, err := t.f.Stat()
 	if err != nil {
 		return unreadable(t.f.Name(), err)
+	}
+	k, rewritten, err := t.marks.back(t.f, t.f.Name())
+	if err != nil {
+		return err
+	}
+	if rewritten { // what stood behind is not committed, and what stands there now replaces it
+		t.r.off, t.r.crc, t.from = k.end, k.crc, Position{}
 	}
 	if _, err := t.f.Seek(t.r.off, io.SeekStart); err != nil {
 		return unreadable(t.f.Name(), err)
@@ -118,7 +128,9 @@ func (t *tail) read(ctx context.Context, from Position, fn func(*Record) error) 
 			return d.fault()
 		case err != nil:
 			return err
-		case rec.before(from):
+		}
+		t.marks.add(&rec, t.r.crc)
+		if rec.before(t.from) {
 			continue
 		}
 		if err := fn(&rec); err != nil {
