@@ -50,8 +50,11 @@ func (r *runner) liveLine(row result.Row) progress.Event {
 	if largest > 0 {
 		note += ", db " + humanize.IBytes(uint64(largest))
 	}
-	return progress.Event{Op: "loadgen", Phase: phase, Unit: "seconds", Note: note,
-		Done: int64(row.At + row.Span), Total: int64((r.opts.Warmup + r.opts.Duration).Seconds())}
+	e := progress.Event{Op: "loadgen", Phase: phase, Unit: "seconds", Note: note, Done: int64(row.At + row.Span)}
+	if r.opts.Duration > 0 {
+		e.Total = int64((r.opts.Warmup + r.opts.Duration).Seconds())
+	}
+	return e
 }
 
 // roundLatency leaves three digits or so.

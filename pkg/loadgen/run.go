@@ -209,7 +209,7 @@ func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
 	}
 	row.Members = scrape.scrape(ctx, !row.Warmup)
 	r.out.Rows = result.AppendRow(r.out.Rows, row)
-	if name, at := scrape.usage(row.Members); r.opts.StopAtUsage > 0 && at >= r.opts.StopAtUsage {
+	if name, at := scrape.usage(row.Members); r.opts.StopAtUsage > 0 && at >= r.opts.StopAtUsage && !closed(r.stop) {
 		r.rec.event("quota_guard", fmt.Sprintf("%s is at %.0f %% of its quota", name, 100*at))
 		r.end(result.StoppedAtUsage)
 	}

@@ -32,6 +32,7 @@ type target struct {
 	total         result.MemberTotals
 	quota         int64 // bytes, 0: not known
 	leader        bool
+	defragging    bool
 	compacted     float64
 	fresh         bool // nothing was seen before
 }
@@ -164,9 +165,10 @@ func (s *scraper) notice(t *target, row *result.MemberRow) {
 			t.compacted = rev
 		}
 	}
-	if row.Defragging {
+	if row.Defragging && !t.defragging {
 		s.rec.event("defrag", t.name)
 	}
+	t.defragging = row.Defragging
 	t.fresh = false
 }
 

@@ -26,8 +26,12 @@ func newStage(t *testing.T, o local.Options) *stage {
 	t.Helper()
 	o.Args = append(o.Args, "--unsafe-no-fsync")
 	s := &stage{Cluster: servertest.Start(t, servertest.Options{Options: o})}
+	cfg := cluster.Config{Endpoints: s.Endpoints()}
+	if o.TLS != nil {
+		cfg.CACert, cfg.Cert, cfg.Key = o.TLS.CA, o.TLS.ClientCert, o.TLS.ClientKey
+	}
 	var err error
-	if s.client, err = cluster.Connect(t.Context(), cluster.Config{Endpoints: s.Endpoints()}); err != nil {
+	if s.client, err = cluster.Connect(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.client.Close() })
@@ -147,6 +151,22 @@ func TestEndpointsPolicy(t *testing.T) {
 		if loaded != want || r.Connections != 12 {
 			t.Errorf("%s: %d members are loaded, want %d, through %d connections, want 12", policy, loaded, want, r.Connections)
 		}
+	}
+}
+
+// Connections and metrics take certificates as every command does; metrics come
+// from the client URL here.
+func TestHeartbeatsWithCertificates(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{TLS: servertest.NewCerts(t).MutualTLS()})
+	o := s.options()
+	o.MetricsURLs = nil
+	r := s.play(t, heartbeats(10, 200*time.Millisecond), o)
+	if n := r.Count(func(op result.Op) bool { return op.Outcome == result.OK }); n != r.Totals.Due || n == 0 {
+		t.Errorf("%d of %d renewals are ok: %+v", n, r.Totals.Due, r.Totals.Causes)
+	}
+	if len(r.Totals.Servers) != 1 || r.Totals.Servers[0].WALBytes == 0 {
+		t.Errorf("the member's own figures: %+v", r.Totals.Servers)
 	}
 }
 
