@@ -42,6 +42,9 @@ func AB(ctx context.Context, arms [2]Arm, o ABOptions, stop <-chan struct{}, sin
 			run.Variant = arm.Name
 			runs[which] = append(runs[which], run)
 		}
+		if err == nil {
+			err = result.Err(run, nil) // one that says nothing spoils the comparison: better now than after the last
+		}
 		if err != nil || run.Totals.Stopped == result.StoppedByHand {
 			return runs, err
 		}

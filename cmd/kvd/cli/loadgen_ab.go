@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -56,6 +57,9 @@ func (f *abFlags) take(args []string) error {
 
 // runAB runs two variants of a scenario and compares them.
 func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioFlags) error {
+	if o.slo != "" {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--slo judges a run, and --ab compares many: give one of them"}
+	}
 	var arms [2]loadgen.Arm
 	for i, variant := range o.ab.variants {
 		arm, err := o.arm(variant, knobs)
@@ -68,9 +72,12 @@ func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioF
 	if err != nil {
 		return err
 	}
-	stop := app.interrupts.goGentle(func() { app.warn("%s", "stopping after the run in hand (once more: leave at once)") })
+	stop := app.interrupts.goGentle(func() { app.warn("%s", "stopping: the run in hand is cut short (once more: leave at once)") })
 	runs, err := loadgen.AB(ctx, arms, loadgen.ABOptions{Repeats: o.ab.repeats, Members: o.ab.members, Quota: int64(o.ab.quota)}, stop, app.Progress())
-	all := append(runs[0], runs[1]...)
+	all := slices.Concat(runs[0], runs[1])
+	for _, r := range all {
+		r.Kvd = version
+	}
 	if err == nil && len(all) < 2*o.ab.repeats {
 		err = &fault.Error{Kind: fault.Interrupted, Msg: fmt.Sprintf("stopped by hand after %d of %d runs: nothing follows from them", len(all), 2*o.ab.repeats)}
 	}
