@@ -60,6 +60,7 @@ func entriesOf() []Entry {
 		{"KVD-RAFT-013", "A member is cut off from its leader", "it looks alive and serves the past to whoever reads serializable"},
 		{"KVD-READ-001", "Requests are expensive", "each holds memory for its whole answer, and others wait behind it"},
 		{"KVD-READ-002", "Linearizable reads are late", "they wait for the leader's word; kube-apiserver's health checks are such reads"},
+		{"KVD-READ-003", "Requests wait", "what waits here is no fault of the requests: the machine is busy with something else, or the leader is late"},
 		{"KVD-SPACE-001", "NOSPACE is raised", "the cluster is read-only until the alarm is disarmed, whatever space there is"},
 		{"KVD-SPACE-002", "A file is near its quota", "the first member to reach its own quota makes the whole cluster read-only"},
 		{"KVD-SPACE-003", "Quotas differ", "each member judges by its own, and the smallest ends the writes of all"},

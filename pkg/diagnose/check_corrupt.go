@@ -64,7 +64,7 @@ func checkRevisions() Check {
 				name(p.a), name(p.b), p.gap)
 			if len(odd) > 1 {
 				f.Subject, f.Summary = names(odd), f.Summary+"; there is no majority, do not guess"
-				f.Remedy = []string{"kvd diff between the members, or kvd diagnose --hash", "decide which data to keep, then replace the others: kvd member replace NAME"}
+				f.Remedy = []string{"kvd diff member:" + name(odd[0]) + " member:" + name(odd[1]) + " --stat", "decide which data to keep, then replace the others: kvd member replace NAME"}
 			}
 			for _, m := range v.Answered() {
 				f.Evidence = append(f.Evidence, status(m, "revision of "+name(m), float64(m.Status.Revision), Index), status(m, "applied index of "+name(m), float64(m.Status.AppliedIndex), Index))
@@ -217,6 +217,16 @@ func minority(all []Hash) ([]cluster.Member, bool) {
 		}
 	}
 	return odd, true
+}
+
+// other names a member that is not one of the odd ones, or the last of them.
+func other(all []Hash, odd []cluster.Member) string {
+	for _, h := range all {
+		if !slices.ContainsFunc(odd, func(m cluster.Member) bool { return m.ID == h.Member.ID }) {
+			return name(h.Member)
+		}
+	}
+	return name(odd[len(odd)-1])
 }
 
 func distinct(all []Hash) int {

@@ -20,13 +20,13 @@ func checkPeers() Check {
 			for _, d := range in.deltas() {
 				for _, to := range d.To.LabelValues(metric, "To") {
 					h, ok := d.Histogram(metric, metrics.Labels{"To": to})
-					if !ok || h.Count < 2 {
+					if !ok || h.Count == 0 {
 						continue
 					}
 					if h.Mean() > slowest {
-						slowest, measured = h.Mean(), fmt.Sprintf("%s to %s takes the longest: %s", name(d.Member), in.nameOf(to), Seconds.Show(h.Mean()))
+						slowest, measured = h.Mean(), fmt.Sprintf("%s to %s takes the longest: %s, by %s", name(d.Member), in.nameOf(to), Seconds.Show(h.Mean()), counted(h.Count, "round trip"))
 					}
-					if quick(h, in.Limits.PeerTime) > 0 {
+					if float64(h.Count) < in.Limits.RoundTrips || quick(h, in.Limits.PeerTime) > 0 {
 						continue
 					}
 					out = append(out, Finding{ID: "KVD-NET-003", Severity: Warning, Subject: name(d.Member),

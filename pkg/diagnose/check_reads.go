@@ -11,7 +11,7 @@ import (
 // server/etcdserver/txn/util.go). Where the disk is slow they follow from that.
 func checkExpensive() Check {
 	return Check{
-		Name: "requests", Asks: "are requests quick to serve?", IDs: []string{"KVD-READ-001"}, Needs: []Need{NeedDelta},
+		Name: "requests", Asks: "are requests quick to serve?", IDs: []string{"KVD-READ-001", "KVD-READ-003"}, Needs: []Need{NeedDelta},
 		Look: func(in *Input) ([]Finding, string) {
 			most, who := 0.0, ""
 			var out []Finding
@@ -30,13 +30,15 @@ func checkExpensive() Check {
 				f := Finding{ID: "KVD-READ-001", Severity: Warning, Subject: name(d.Member),
 					Summary:  fmt.Sprintf("%s serves expensive requests: %.0f took longer than 100 ms in %s", name(d.Member), n, Seconds.Show(d.Elapsed().Seconds())),
 					Evidence: append([]Evidence{d.evidence("slow requests", n, Count)}, requestEvidence(d)...),
-					Remedy: []string{"find full lists and large values: kvd quota, and \"apply request took too long\" in the log of " + name(d.Member),
+					Remedy: []string{"find full lists and large values: kvd keys usage, and \"apply request took too long\" in the log of " + name(d.Member),
 						"page lists (limit), read serializable where old data will do, store large values elsewhere"}}
 				switch {
 				case in.slow(metrics.WALFsync, d.Member):
 					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-001")
 				case in.slow(metrics.BackendCommit, d.Member):
 					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-002")
+				case waited(d, n):
+					f = waiting(f, d, n)
 				case in.has(NeedFsyncs):
 					f.Summary += "; its disk is not why"
 				}
@@ -48,6 +50,31 @@ func checkExpensive() Check {
 			return out, fmt.Sprintf("%.1f/s took longer than 100 ms at %s, the most", most, who)
 		},
 	}
+}
+
+// waited reports that most slow requests were quick to serve: their time is counted
+// from when they came in, until a leader confirms, a turn comes, a processor is free.
+// Servers before 3.6 do not tell how long serving took.
+func waited(d memberDelta, slow float64) bool {
+	const ranges, applies = "etcd_server_range_duration_seconds", "etcd_server_apply_duration_seconds"
+	r, ok := d.Histogram(ranges, nil)
+	if !ok {
+		return false
+	}
+	a, _ := d.Histogram(applies, nil)
+	served := float64(r.Count-quick(r, slowRequest)) + float64(a.Count-quick(a, slowRequest))
+	return served < slow/2
+}
+
+// slowRequest is etcd's default --warning-apply-duration, in seconds.
+const slowRequest = 0.1
+
+func waiting(f Finding, d memberDelta, n float64) Finding {
+	f.ID, f.Severity = "KVD-READ-003", Info
+	f.Summary = fmt.Sprintf("requests to %s wait: %.0f took longer than 100 ms in %s, and were quick to serve", name(d.Member), n, Seconds.Show(d.Elapsed().Seconds()))
+	f.Remedy = []string{"see whether its machine has processor time left for etcd, and what else runs there", "see KVD-NET-003 and KVD-RAFT-003 for a leader that answers late: kvd diagnose --interval 1m"}
+	f.ExplainedBy = []string{"KVD-NET-003", "KVD-RAFT-003"}
+	return f
 }
 
 // requestEvidence is what else the metrics say of the requests.

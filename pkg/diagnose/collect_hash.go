@@ -3,13 +3,13 @@ package diagnose
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/diff"
+	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/progress"
 )
 
@@ -61,14 +61,14 @@ func StallOf(m cluster.Member) float64 {
 	return float64(m.Status.DBInUse) / hashRate
 }
 
-const (
-	differingMax = 10       // keys that are named
-	differingRow = 500      // keys of one page
-	differingCap = 64 << 20 // bytes that are read of each member
-)
+// differingMax is how many keys are named.
+const differingMax = 10
+
+// errEnough ends a comparison that has named enough keys.
+var errEnough = errors.New("enough")
 
 // differing finds keys that one of the odd members holds otherwise than another
-// member does, page by page at one revision. It stops where it has enough.
+// member does, at one revision. It stops where it has enough.
 func (c *collector) differing(ctx context.Context, odd []cluster.Member, rev int64) {
 	base := c.in.Hashes[0].Member
 	for _, h := range c.in.Hashes {
@@ -79,30 +79,21 @@ func (c *collector) differing(ctx context.Context, odd []cluster.Member, rev int
 	a, errA := c.client.Member(odd[0].ID)
 	b, errB := c.client.Member(base.ID)
 	if errA != nil || errB != nil {
-		return
+		return // they were just asked for their hashes
 	}
-	x, y := &pages{mc: a, rev: rev}, &pages{mc: b, rev: rev}
-	for len(c.in.Differing) < differingMax {
-		k, l, err := x.head(ctx), y.head(ctx), error(nil)
-		if err = firstError(x.err, y.err); err != nil || k == nil && l == nil || x.read > differingCap {
-			break
+	o := keyspace.LiveOptions{Layout: c.o.Layout, Timeout: c.client.Config().CommandTimeout, Op: op, Sink: progress.Discard}
+	side := func(m *cluster.MemberClient) diff.Side { return diff.Side{Source: keyspace.OpenLive(m, o), Rev: rev} }
+	_, err := diff.Run(ctx, side(a), side(b), diff.Options{Layout: c.o.Layout, By: diff.ByResource}, func(e *diff.Entry) error {
+		if len(c.in.Differing) == differingMax {
+			return errEnough
 		}
-		switch {
-		case l == nil || k != nil && bytes.Compare(k.Key, l.Key) < 0:
-			c.in.Differing = append(c.in.Differing, DifferingKey{k.Key, "only on " + name(odd[0])})
-			x.next()
-		case k == nil || bytes.Compare(k.Key, l.Key) > 0:
-			c.in.Differing = append(c.in.Differing, DifferingKey{l.Key, "not on " + name(odd[0])})
-			y.next()
-		default:
-			if what := otherwise(k, l); what != "" {
-				c.in.Differing = append(c.in.Differing, DifferingKey{k.Key, what})
-			}
-			x.next()
-			y.next()
-		}
+		c.in.Differing = append(c.in.Differing, DifferingKey{bytes.Clone(e.Key), otherwise(e, name(odd[0]))})
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		c.missErr(NeedHashes, name(odd[0]), err)
 	}
-	c.asked("serializable ranges to find the keys that differ", x.requests+y.requests)
+	c.asked("comparison of two members' keys", 1)
 }
 
 func hashOf(all []Hash, m cluster.Member) uint32 {
@@ -114,64 +105,19 @@ func hashOf(all []Hash, m cluster.Member) uint32 {
 	return 0
 }
 
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-// otherwise says in what two states of a key differ.
-func otherwise(a, b *mvccpb.KeyValue) string {
+// otherwise says in what the states of a key differ.
+func otherwise(e *diff.Entry, odd string) string {
 	switch {
-	case !bytes.Equal(a.Value, b.Value):
+	case e.B == nil:
+		return "only on " + odd
+	case e.A == nil:
+		return "not on " + odd
+	case e.ValueChanged:
 		return "other value"
-	case a.Version != b.Version:
-		return fmt.Sprintf("version %d and %d", a.Version, b.Version)
-	case a.ModRevision != b.ModRevision || a.CreateRevision != b.CreateRevision:
-		return fmt.Sprintf("last changed at revision %d and %d", a.ModRevision, b.ModRevision)
-	case a.Lease != b.Lease:
+	case e.LeaseChanged:
 		return "other lease"
+	case e.A.Version != e.B.Version:
+		return fmt.Sprintf("version %d and %d", e.A.Version, e.B.Version)
 	}
-	return ""
-}
-
-// pages reads a member's keys at one revision in order.
-type pages struct {
-	mc       *cluster.MemberClient
-	rev      int64
-	page     []*mvccpb.KeyValue
-	from     string
-	done     bool
-	requests int
-	read     int64
-	err      error
-}
-
-// head is the key in hand, nil behind the last.
-func (p *pages) head(ctx context.Context) *mvccpb.KeyValue {
-	if len(p.page) == 0 && !p.done && p.err == nil {
-		if p.from == "" {
-			p.from = "\x00"
-		}
-		r, err := p.mc.Get(ctx, p.from, clientv3.WithFromKey(), clientv3.WithRev(p.rev), clientv3.WithLimit(differingRow))
-		p.requests++
-		if err != nil {
-			p.err = err
-			return nil
-		}
-		p.page, p.done = r.Kvs, !r.More
-		if n := len(r.Kvs); n > 0 {
-			p.from = string(r.Kvs[n-1].Key) + "\x00"
-		}
-	}
-	if len(p.page) == 0 {
-		return nil
-	}
-	return p.page[0]
-}
-
-func (p *pages) next() {
-	p.read += int64(len(p.page[0].Key) + len(p.page[0].Value))
-	p.page = p.page[1:]
+	return fmt.Sprintf("last changed at revision %d and %d", e.A.ModRevision, e.B.ModRevision)
 }

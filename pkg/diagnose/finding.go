@@ -102,7 +102,13 @@ func showSeconds(v float64) string {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%.0f days", d.Hours()/24)
 	case d >= time.Minute:
-		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+		text := d.Round(time.Second).String() // "24h0m0s", "10m0s", "1m30s"
+		for _, none := range []string{"0s", "0m"} {
+			if rest := strings.TrimSuffix(text, none); strings.HasSuffix(rest, "m") || strings.HasSuffix(rest, "h") {
+				text = rest
+			}
+		}
+		return text
 	case d >= time.Second:
 		return d.Round(100 * time.Millisecond).String()
 	}

@@ -40,6 +40,14 @@ func loadFixtures() []fixture {
 			w.grow(1, "etcd_server_slow_apply_total", 60)
 			w.gauge(1, "etcd_server_proposals_pending", 180, 200)
 		}, []string{"KVD-READ-001 warning"}},
+		{"requests: quick ones that wait for a processor", func(w *world) {
+			w.grow(1, "etcd_server_slow_apply_total", 60)
+			w.ranges[1] = repeat(0.0001, 500)
+		}, []string{"KVD-READ-003 info"}},
+		{"requests: slow ranges", func(w *world) {
+			w.grow(1, "etcd_server_slow_apply_total", 60)
+			w.ranges[1] = repeat(0.9, 60)
+		}, []string{"KVD-READ-001 warning"}},
 		{"requests: a few", func(w *world) { w.grow(1, "etcd_server_slow_apply_total", 4) }, nil},
 		{"read indexes: late", func(w *world) { w.grow(3, "etcd_server_slow_read_indexes_total", 5) }, []string{"KVD-READ-002 warning"}},
 		{"read indexes: failed", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 3) }, []string{"KVD-READ-002 warning"}},
@@ -84,7 +92,8 @@ func loadFixtures() []fixture {
 
 func placeFixtures() []fixture {
 	return []fixture{
-		{"network: a peer far away", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 4) }, []string{"KVD-NET-003 warning"}},
+		{"network: a peer far away", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 8) }, []string{"KVD-NET-003 warning"}},
+		{"network: two slow round trips of a short look", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 2) }, nil},
 		{"network: one slow round trip", func(w *world) { w.rtt["m1>3"] = []float64{0.001, 0.4, 0.001} }, nil},
 		{"advertised: nobody can connect to 0.0.0.0", func(w *world) {
 			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"http://0.0.0.0:2379"} })

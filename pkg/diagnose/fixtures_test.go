@@ -40,12 +40,13 @@ type world struct {
 	counters [2]map[uint64]map[string]float64 // by sample, member, and series
 	fsync    map[uint64][]float64             // observations between the samples, in seconds
 	commit   map[uint64][]float64
+	ranges   map[uint64][]float64 // how long ranges took; a member without does not tell
 	rtt      map[string][]float64 // "m1>2": to the member with ID 2
 }
 
 // healthy is a cluster of three with two samples 10 s apart.
 func healthy() *world {
-	w := &world{in: &diagnose.Input{At: start.Add(10 * time.Second), Limits: diagnose.DefaultLimits()}, fsync: map[uint64][]float64{}, commit: map[uint64][]float64{}, rtt: map[string][]float64{}}
+	w := &world{in: &diagnose.Input{At: start.Add(10 * time.Second), Limits: diagnose.DefaultLimits()}, fsync: map[uint64][]float64{}, commit: map[uint64][]float64{}, ranges: map[uint64][]float64{}, rtt: map[string][]float64{}}
 	for i := range 2 {
 		v := cluster.View{At: start.Add(time.Duration(i) * 10 * time.Second), ID: 0xc1, Leader: 1}
 		w.counters[i] = map[uint64]map[string]float64{}
@@ -148,6 +149,11 @@ func (w *world) text(sample int, id uint64, series map[string]float64) string {
 	for name, now := range map[string][]float64{metrics.WALFsync: w.fsync[id], metrics.BackendCommit: w.commit[id]} {
 		fmt.Fprintf(&b, "# TYPE %s histogram\n", name)
 		buckets(&b, name, "", 0.001, 14, long, now[:len(now)*sample])
+	}
+	if got := w.ranges[id]; got != nil {
+		const ranges = "etcd_server_range_duration_seconds"
+		fmt.Fprintf(&b, "# TYPE %s histogram\n", ranges)
+		buckets(&b, ranges, "", 0.0001, 20, 0, got[:len(got)*sample])
 	}
 	const rtt = "etcd_network_peer_round_trip_time_seconds"
 	fmt.Fprintf(&b, "# TYPE %s histogram\n", rtt)

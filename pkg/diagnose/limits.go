@@ -26,6 +26,7 @@ type Limits struct {
 	LeaderChanges                 float64
 	FsyncP99, CommitP99, PeerTime float64
 	Observations, SlowMin         float64
+	RoundTrips                    float64
 	DiskRatio                     float64
 	SlowApplies, ReadIndexes      float64
 	SlowWatchers, PendingEvents   float64
@@ -88,6 +89,7 @@ func (l *Limits) Table() []Limit {
 		{"slow_observations_min", &l.SlowMin, Count, "above its limit, below which a p99 rests on chance", fromKvd, 5},
 		{"disk_ratio", &l.DiskRatio, Count, "times its peers' p99 fsync, from which on it is one member's disk", fromKvd, 4},
 		{"peer_round_trip_p99", &l.PeerTime, Seconds, "p99 between the samples", "etcd's default heartbeat interval of 100 ms is to be about the round trip; half of it is left for the rest", 0.050},
+		{"round_trips_min", &l.RoundTrips, Count, "between the samples, below which they say nothing", "each member measures one to each peer every 5 s or so: a look of 30 s", 6},
 		{"slow_applies", &l.SlowApplies, Rate, "requests that took longer than --warning-apply-duration, 100 ms", fromKvd, 1},
 		{"slow_read_indexes", &l.ReadIndexes, Count, "slow or failed read indexes between the samples", fromKvd, 3},
 		{"slow_watchers", &l.SlowWatchers, Count, "watchers that lag, in both samples", fromKvd, 10},
@@ -134,7 +136,7 @@ func (l *Limits) Set(args []string) error {
 
 func (l *Limits) set(name, text string) error {
 	bad := func(msg string) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "limit", Op: "diagnose", Msg: msg, Hint: "`kvd diagnose --explain` lists the limits"}
+		return &fault.Error{Kind: fault.Usage, Cause: "limit", Op: "diagnose", Msg: msg, Hint: "`kvd diagnose --explain` lists the limits; the config file may set them under defaults, limits"}
 	}
 	for _, row := range l.Table() {
 		if row.Name != name {
@@ -142,12 +144,12 @@ func (l *Limits) set(name, text string) error {
 		}
 		v, err := parseNumber(text, row.Unit)
 		if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-			return bad(fmt.Sprintf("--set %s=%s: %q is not a number of %s", name, text, text, row.Unit))
+			return bad(fmt.Sprintf("limit %s: %q is not a number of %s", name, text, row.Unit))
 		}
 		*row.Value = v
 		return nil
 	}
-	return bad(fmt.Sprintf("--set %s: there is no limit of this name", name))
+	return bad(fmt.Sprintf("limit %s: there is none of this name", name))
 }
 
 func parseNumber(text string, u Unit) (float64, error) {

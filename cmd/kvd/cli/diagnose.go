@@ -39,7 +39,7 @@ func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.sample, "sample", "read at most this much of what is stored, from one follower (0: nothing)")
 	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
 	fs.BoolVar(&o.Hash, "hash", false, "compare what the members hold by HashKV, one member after the other: each answers nobody else meanwhile")
-	fs.DurationVar(&o.backupAge, "max-backup-age", 24*time.Hour, "how old the newest of --backups may be")
+	fs.DurationVar(&o.backupAge, "max-backup-age", 0, "how old the newest of --backups may be (default 24h)")
 	fs.StringArrayVar(&o.set, "set", nil, "change a limit: `NAME=VALUE`, see --explain")
 	fs.StringVar(&o.failOn, "fail-on", string(diagnose.Warning), "from which severity on the exit code is 3: warning, critical or none")
 	fs.BoolVar(&o.strict, "strict", false, "exit 9 where something that was asked for could not be looked at")
@@ -55,7 +55,7 @@ func newDiagnoseCmd(app *App, run func(context.Context, *App, diagnoseOptions) e
 		Short: "What is wrong, how that is known, how bad it is, and what to type next",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
+			if err := errors.Join(o.check(), o.setLimits(app)); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -103,15 +103,14 @@ func (o *diagnoseOptions) check() error {
 		return usage("--interval can't be negative")
 	case o.failOn != string(diagnose.Warning) && o.failOn != string(diagnose.Critical) && o.failOn != "none":
 		return usage(fmt.Sprintf("--fail-on %q: want warning, critical or none", o.failOn))
-	case o.timeout <= 0 || o.backupAge <= 0:
+	case o.timeout <= 0 || o.backupAge < 0:
 		return usage("--timeout and --max-backup-age want a time above zero")
 	}
 	o.SampleBytes = int64(o.sample)
 	if o.kube != "" {
 		o.Layout = o.Layout.With(o.kube)
 	}
-	o.Limits.BackupAge = o.backupAge.Seconds()
-	return errors.Join(o.diagnoseFiles.check(), o.Limits.Set(o.set))
+	return o.diagnoseFiles.check()
 }
 
 func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {

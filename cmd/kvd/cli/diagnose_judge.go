@@ -3,10 +3,29 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
+	"kvd/cmd/kvd/cli/config"
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/fault"
 )
+
+// setLimits changes the limits by the config file's defaults, then by flags.
+func (o *diagnoseOptions) setLimits(app *App) error {
+	file, err := config.Load(app.Global.ConfigFile, app.Getenv)
+	if err != nil {
+		return err
+	}
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(file.Defaults.Limits)) {
+		set = append(set, name+"="+file.Defaults.Limits[name])
+	}
+	if o.backupAge > 0 {
+		set = append(set, "backup_age="+o.backupAge.String())
+	}
+	return o.Limits.Set(append(set, o.set...))
+}
 
 // judge turns a report into what the exit code says of it.
 func (o diagnoseOptions) judge(r diagnose.Report) error {

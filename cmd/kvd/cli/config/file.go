@@ -54,8 +54,9 @@ type Timeouts struct {
 
 // Defaults are for what has nothing to do with a particular cluster.
 type Defaults struct {
-	Output   string `mapstructure:"output"`
-	Progress string `mapstructure:"progress"`
+	Output   string            `mapstructure:"output"`
+	Progress string            `mapstructure:"progress"`
+	Limits   map[string]string `mapstructure:"limits"` // of kvd diagnose, by name
 	Timeouts `mapstructure:",squash"`
 }
 
