@@ -86,16 +86,16 @@ func (h *Heartbeats) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast,
 	leases, minions := env.Prefix+"/leases/kube-node-lease/", env.Prefix+"/minions/"
 	small, large := shape.NodeLease(), shape.Node(h.Images)
 	kubelets := make([]*kubelet, h.Nodes)
-	var small1, large1 []*object
+	var leaseObjects, nodeObjects []*object
 	for i := range kubelets {
 		k := &kubelet{h: h, id: shape.ID{Node: i, Object: i, Born: time.Now()}, small: small, large: large}
 		name := shape.NodeName(i)
 		k.lease.key, k.node.key = leases+name, minions+name
-		kubelets[i], small1, large1 = k, append(small1, &k.lease), append(large1, &k.node)
+		kubelets[i], leaseObjects, nodeObjects = k, append(leaseObjects, &k.lease), append(nodeObjects, &k.node)
 	}
-	err := seed(ctx, env, "nodes", minions, "making nodes", large1, func(i int) string { return large.Value(kubelets[i].id, time.Now()) })
+	err := seed(ctx, env, "nodes", minions, "making nodes", nodeObjects, func(i int) string { return large.Value(kubelets[i].id, time.Now()) })
 	if err == nil && h.Mode == ModeLease {
-		err = seed(ctx, env, "leases", leases, "making leases", small1, func(i int) string { return small.Value(kubelets[i].id, time.Now()) })
+		err = seed(ctx, env, "leases", leases, "making leases", leaseObjects, func(i int) string { return small.Value(kubelets[i].id, time.Now()) })
 	}
 	if err != nil {
 		return loadgen.Cast{}, err

@@ -26,8 +26,7 @@ type ObjectOptions struct {
 // DefaultObjectOptions are five controllers that each rewrite a large ConfigMap
 // every second, beside the heartbeats of a hundred nodes.
 func DefaultObjectOptions() ObjectOptions {
-	o := ObjectOptions{Size: 1 << 20, Objects: 20, Writers: 5, Rate: 5, Foreground: DefaultHeartbeatOptions()}
-	return o
+	return ObjectOptions{Size: 1 << 20, Objects: 20, Writers: 5, Rate: 5, Foreground: DefaultHeartbeatOptions()}
 }
 
 // Objects is the load of ConfigMaps that are larger than etcd likes.
