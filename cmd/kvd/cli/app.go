@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,7 +99,7 @@ func (a *App) printError(err error) {
 			Kind: fault.KindOf(err), Cause: fault.CauseOf(err), Message: err.Error(),
 			Hint: fault.HintOf(err), ExitCode: codeOf(err, a.interrupts.signal()),
 		}
-		_ = json.NewEncoder(a.IO.Err).Encode(map[string]errorBody{"error": body})
+		_ = render.NewEncoder(a.IO.Err).Encode(map[string]errorBody{"error": body})
 		return
 	}
 	for _, e := range flatten(err) {
@@ -142,7 +141,7 @@ func (a *App) Print(v any, table func(io.Writer) error) error {
 func (a *App) printBeside(v any, table func(io.Writer) error) error {
 	switch a.Global.Output {
 	case render.JSON:
-		return json.NewEncoder(a.IO.Err).Encode(v)
+		return render.NewEncoder(a.IO.Err).Encode(v)
 	case render.YAML:
 		return render.WriteYAML(a.IO.Err, v)
 	default:

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -104,8 +103,7 @@ func (o *diffOptions) printer(app *App, out *bufio.Writer) func(*diff.Entry) err
 			return err
 		}
 	case app.Global.Output == render.JSON:
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
+		enc := render.NewEncoder(out)
 		return func(e *diff.Entry) error { return enc.Encode(e) }
 	}
 	return diffText{w: out, values: o.ShowValues}.entry
@@ -117,7 +115,7 @@ func (a *App) printDiff(out *bufio.Writer, r *diffReport, o diffOptions) error {
 	case o.stat:
 		return a.Print(r, func(w io.Writer) error { return r.draw(w, true) })
 	case a.Global.Output == render.JSON:
-		return json.NewEncoder(out).Encode(map[string]*diffReport{"summary": r})
+		return render.NewEncoder(out).Encode(map[string]*diffReport{"summary": r})
 	case o.nameOnly:
 		return nil
 	}

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 
+	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/fault"
 )
 
@@ -36,7 +36,6 @@ func (k *keyArgs) missing(op, msg, hint string) error {
 
 // jsonLines returns what writes a line of JSON for each part of a stream.
 func jsonLines[T any](w io.Writer) func(T) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc := render.NewEncoder(w)
 	return func(part T) error { return enc.Encode(part) }
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -64,7 +63,7 @@ func (a *App) progressSink() progress.Sink {
 			}
 		})
 	case progressJSON:
-		enc, mu := json.NewEncoder(a.IO.Err), &sync.Mutex{}
+		enc, mu := render.NewEncoder(a.IO.Err), &sync.Mutex{}
 		return progress.Func(func(e progress.Event) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -53,7 +52,7 @@ const watchLine = "%-19s  %-12s  %10s  %10s  %7s  %12s  %12s  %9s  %10s  %s\n"
 
 func printSample(app *App, s ops.GrowthSample) error {
 	if app.Global.Output == render.JSON {
-		return json.NewEncoder(app.IO.Out).Encode(s)
+		return render.NewEncoder(app.IO.Out).Encode(s)
 	}
 	alarms := orDash(strings.Join(s.Alarms, ","))
 	if len(s.Silent) > 0 {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -147,9 +146,7 @@ func (a *App) runScheduled(ctx context.Context, s scheduled) error {
 // or one document of YAML.
 func (a *App) printRun(r plan.Report) error {
 	if a.Global.Output == render.JSON {
-		enc := json.NewEncoder(a.IO.Out)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return render.NewEncoder(a.IO.Out).Encode(r)
 	}
 	if a.Global.Output == render.YAML {
 		fmt.Fprintln(a.IO.Out, "---")

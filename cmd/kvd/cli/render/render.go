@@ -3,7 +3,6 @@
 package render
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,8 +41,7 @@ func (f *Format) Set(s string) error {
 
 // WriteJSON writes v as indented JSON with a newline.
 func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc := NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
