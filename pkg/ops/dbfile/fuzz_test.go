@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -80,6 +81,7 @@ func FuzzScan(f *testing.F) {
 		if scan.Used > file.Header().Pages {
 			t.Fatalf("%d pages in use of %d", scan.Used, file.Header().Pages)
 		}
+		surveyed(t, file, damaged == 0)
 		err = new(dbfile.Scan).Run(context.Background(), file)
 		if (err == nil) != (damaged == 0) {
 			t.Fatalf("%d pieces of damage, and a scan that stops at the first says %v", damaged, err)
@@ -92,6 +94,27 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%v is no damage", err)
 		}
 	})
+}
+
+// surveyed reads a file that a scan has read, as whoever accounts for its bytes does:
+// several parts at a time. What a scan finds whole can be read so, to the same last
+// revision.
+func surveyed(t *testing.T, file *dbfile.File, whole bool) {
+	var last [3]int64
+	_, _, err := file.Survey(context.Background(), len(last), func(worker int, r *dbfile.Record) error {
+		last[worker] = r.Main
+		if key, err := file.KeyAt(r.Offset, int64(len(r.RawValue))); err == nil && !bytes.HasPrefix(r.RawValue, []byte("\x0a")) {
+			t.Fatalf("a key %q at %d, where none begins", key, r.Offset)
+		}
+		return nil
+	})
+	if whole && err != nil && fault.CauseOf(err) != dbfile.DamageBeyondEnd {
+		t.Fatalf("a scan finds nothing, a survey %v", err)
+	}
+	head, herr := file.LastRevision(context.Background())
+	if err == nil && (herr != nil || head != slices.Max(last[:])) {
+		t.Fatalf("the last revision is %d, %v; a survey met %d", head, herr, last)
+	}
 }
 
 // withSums corrects the checksums of both meta pages.
