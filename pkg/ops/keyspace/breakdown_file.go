@@ -94,7 +94,7 @@ func (c *fileCount) pass(ctx context.Context) (dbfile.Space, []dbfile.BucketSize
 	counters := make([]*counter, n)
 	for i := range counters {
 		counters[i] = &counter{fileCount: c, groups: newGroups(c.o)}
-		counters[i].table.max = int(c.s.o.Memory / int64(n) / (keyEntrySize * 2)) // with room to grow
+		counters[i].table.max = int(c.s.o.Memory / int64(n) / keyEntryBytes)
 	}
 	space, buckets, err := c.s.db.Survey(ctx, n, func(worker int, r *dbfile.Record) error { return counters[worker].add(r) })
 	if err != nil {

@@ -23,7 +23,8 @@ type keyEntry struct {
 	group uint32 // the index of its group
 }
 
-const keyEntrySize = 32 // bytes
+// keyEntryBytes is what an entry takes with the room that is kept free.
+const keyEntryBytes = 32 * 2
 
 func (e *keyEntry) tombstone() bool { return e.at < 0 }
 
@@ -43,7 +44,7 @@ func (t *keyTable) find(hash uint64) *keyEntry {
 // where there are as many as there may be.
 func (t *keyTable) place(hash uint64) *keyEntry {
 	s := &t.segments[hash>>56]
-	if s.used >= len(s.entries)/8*7 {
+	if s.used >= len(s.entries)/8*5 { // above that a key that is not there is looked for too long
 		s.grow()
 	}
 	e := s.slot(hash)
@@ -72,7 +73,7 @@ func (s *keySegment) slot(hash uint64) *keyEntry {
 
 func (s *keySegment) grow() {
 	old := s.entries
-	s.entries = make([]keyEntry, max(16, (len(old)+len(old)/2)/8*8))
+	s.entries = make([]keyEntry, max(16, 2*len(old)))
 	for _, e := range old {
 		if e.count > 0 {
 			*s.slot(e.hash) = e
