@@ -156,7 +156,12 @@ func (c *Client) ready(ctx context.Context, op string, p *pinned) error {
 	within := func(part float64) (context.Context, context.CancelFunc) {
 		return context.WithDeadline(ctx, begun.Add(time.Duration(part*float64(c.cfg.DialTimeout))))
 	}
-	conn.ResetConnectBackoff()
+	// Only where there is a pause to be cut short: gRPC 1.83 goes through the map of a
+	// connection's addresses without its lock, and a connection that has just
+	// been made writes to it (clientconn.go, ResetConnectBackoff).
+	if conn.GetState() == connectivity.TransientFailure {
+		conn.ResetConnectBackoff()
+	}
 	wait, cancel := within(0.4)
 	defer cancel()
 	if connected(wait, conn, true) {
