@@ -27,6 +27,7 @@ const slowdown = 2
 const (
 	leastRest  = 3
 	mostRest   = 100
+	longest    = 2 * time.Second // of a pause, whatever a batch took
 	probeEvery = 8
 	recent     = 15
 )
@@ -60,7 +61,7 @@ func (p *pacer) answered(took time.Duration) time.Duration {
 	} else {
 		p.size = min(p.size+firstBatch/4, p.most)
 	}
-	return time.Duration(p.rest) * took
+	return min(time.Duration(p.rest)*took, longest)
 }
 
 // probed takes how long a small write took.

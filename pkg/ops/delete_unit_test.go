@@ -105,6 +105,9 @@ func TestPacerRests(t *testing.T) {
 	if got := p.answered(time.Millisecond); got != mostRest*time.Millisecond {
 		t.Errorf("while others wait it rests %s", got)
 	}
+	if got := p.answered(10 * time.Second); got != longest {
+		t.Errorf("after an election it rests %s", got)
+	}
 	for range 20 * recent {
 		p.probed(time.Millisecond)
 	}
