@@ -226,7 +226,11 @@ func share(used, of time.Duration) float64 {
 // finish adds everything up.
 func (r *runner) finish(ended time.Time, scrape *scraper) {
 	t := &r.out.Totals
-	t.Measured = max(0, ended.Sub(r.rec.measureFrom).Seconds())
+	measured := max(0, ended.Sub(r.rec.measureFrom))
+	if r.opts.Duration > 0 {
+		measured = min(measured, r.opts.Duration) // what came due later was not played, however late this process woke up
+	}
+	t.Measured = measured.Seconds()
 	t.Stopped = r.why
 	r.out.Events = r.rec.finish(t)
 	t.Servers = scrape.totals()
