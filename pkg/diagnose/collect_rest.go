@@ -193,19 +193,17 @@ func (c *collector) writes(ctx context.Context, m cluster.Member, mc *cluster.Me
 }
 
 // leases asks the leader for some leases; before the wait for the second sample, so
-// that their times can be compared.
+// that their times can be compared. Where that fails, the second try says why.
 func (c *collector) leases(ctx context.Context, v cluster.View) map[string]LeaseLook {
 	out := map[string]LeaseLook{}
 	m, ok := v.LeaderMember()
 	if !ok || m.Status == nil {
-		return nil
+		return out
 	}
-	all, err := c.someLeases(ctx, m, nil)
-	if err != nil {
-		return nil // the second try says why
-	}
-	for _, l := range all.Asked {
-		out[l.ID] = l
+	if all, err := c.someLeases(ctx, m, nil); err == nil {
+		for _, l := range all.Asked {
+			out[l.ID] = l
+		}
 	}
 	return out
 }
@@ -225,7 +223,8 @@ func (c *collector) secondLeases(ctx context.Context, v cluster.View, before map
 }
 
 // someLeases lists all leases and asks for up to LeaseLimit of them, those that were
-// asked before first. Keys are asked for the second time only.
+// asked before first. Keys are asked for the second time only, which is where before is
+// not nil.
 func (c *collector) someLeases(ctx context.Context, m cluster.Member, before map[string]LeaseLook) (Leases, error) {
 	out := Leases{Member: name(m)}
 	mc, err := c.client.Member(m.ID)
