@@ -166,17 +166,27 @@ func (c *counter) share(a Amount) Amount {
 	return a
 }
 
-// largest sorts by bytes, then by number and name, and keeps the first n.
+// largest sorts by bytes, then by number and name, and keeps the first n; 0: all.
 func largest[T any](all []T, n int, of func(T) (Amount, string)) []T {
-	slices.SortFunc(all, func(x, y T) int {
+	order := func(x, y T) int {
 		a, s := of(x)
 		b, t := of(y)
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Count, a.Count), cmp.Compare(s, t))
-	})
-	if n > 0 && len(all) > n {
-		all = all[:n]
 	}
-	return slices.Clip(all)
+	if n == 0 || len(all) <= n {
+		slices.SortFunc(all, order)
+		return all
+	}
+	top := make([]T, 0, n+1) // few of many: most are compared with the last of them alone
+	for _, x := range all {
+		if len(top) == n && order(x, top[n-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(top, x, order)
+		top = slices.Insert(top, at, x)
+		top = top[:min(len(top), n)]
+	}
+	return top
 }
 
 // MarshalJSON adds the prefix: "prefix", or "prefix_base64" if it is not UTF-8.
