@@ -31,6 +31,8 @@ type Damage struct {
 
 	StoredCRC   *CRC `json:"stored_crc,omitempty"` // of a CRC that does not fit
 	ComputedCRC *CRC `json:"computed_crc,omitempty"`
+
+	inFlight bool // a running server is just writing the record: it is the last one
 }
 
 func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, d.Why) }

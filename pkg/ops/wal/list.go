@@ -95,6 +95,13 @@ func writer(dir string) (dbfile.Holder, bool) {
 // besideDB is where a member has its database if dir is its WAL folder.
 func besideDB(dir string) string { return filepath.Join(filepath.Dir(dir), "snap", "db") }
 
+// inMember reports whether dir is by its place the WAL folder of a member, so that a
+// start looks for a database beside it.
+func inMember(dir string) bool {
+	path, err := filepath.Abs(dir)
+	return err == nil && filepath.Base(path) == "wal" && filepath.Base(filepath.Dir(path)) == "member"
+}
+
 // lister fills in a Listing.
 type lister struct{ Listing }
 
@@ -146,8 +153,8 @@ func (l *lister) damaged(d *Damage, _ *Record) {
 	}
 	if d.Repaired() {
 		s.Cut = d
-		if l.Live != "" {
-			return // being written
+		if d.inFlight {
+			return
 		}
 	}
 	s.Damages++

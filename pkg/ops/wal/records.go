@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -64,6 +65,9 @@ func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, 
 			return files, nil, unreadable(path, err)
 		}
 		files, left = append(files, f), append(left, seg)
+	}
+	if len(files) == 0 {
+		return nil, nil, unreadable(dir, fmt.Errorf("its segments are gone since it was listed: %w", fs.ErrNotExist))
 	}
 	return files, left, nil
 }

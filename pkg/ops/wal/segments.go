@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"kvd/pkg/ops/fault"
 )
@@ -21,31 +22,52 @@ type Segment struct {
 	Bytes int64  `json:"bytes"`       // of the file, which is made larger than what is written
 }
 
-// CauseNoWAL is the cause of the error for a folder without a log.
-const CauseNoWAL = "no_wal"
+// Causes of the errors of Find.
+const (
+	CauseNoWAL     = "no_wal"        // a folder without a log
+	CauseAmbiguous = "ambiguous_wal" // a member without one, and a log beside it
+)
 
-// Find returns the folder that holds the log: dir itself, or the one below it if
-// dir is a data directory or its member folder. Without one the error is of kind
-// Unavailable with CauseNoWAL.
+// Find returns the folder that holds the log: that in member/wal of a data directory,
+// in wal of its member folder, or dir itself. What lies beside a member's own log, as a
+// copy of it does, is never taken for it. Without a log the error is of kind Unavailable
+// with CauseNoWAL; of a member without one, beside which one lies, it is of kind Usage.
 func Find(dir string) (string, error) {
-	for _, sub := range []string{"", "wal", filepath.Join("member", "wal")} {
+	for _, sub := range []string{filepath.Join("member", "wal"), "wal", ""} {
 		path := filepath.Join(dir, sub)
-		entries, err := os.ReadDir(path)
+		found, err := hasSegment(path)
 		if err != nil {
-			if sub != "" || errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			return "", unreadable(path, err)
+			return "", err
 		}
-		for _, e := range entries {
-			if _, _, ok := parseName(e.Name()); ok {
-				return path, nil
-			}
+		if !found {
+			continue
 		}
+		member, err := os.Stat(filepath.Join(dir, "member"))
+		if err == nil && member.IsDir() && sub != filepath.Join("member", "wal") {
+			return "", &fault.Error{Kind: fault.Usage, Cause: CauseAmbiguous, Op: "read the WAL", Subject: dir,
+				Msg:  "there is no segment in its member/wal, but in " + path + ", which a server reads only if its --wal-dir names it",
+				Hint: fmt.Sprintf("name the folder of the log itself: %s; for `kvd wal verify` with `--db %s`", path, filepath.Join(dir, "member", "snap", "db"))}
+		}
+		return path, nil
 	}
 	return "", &fault.Error{Kind: fault.Unavailable, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir,
 		Msg:  "no segment (SEQUENCE-INDEX.wal) in it, in wal or in member/wal",
 		Hint: "name a data directory, its member folder, or a WAL folder; a server with --wal-dir has its log elsewhere"}
+}
+
+// hasSegment reports whether there is a folder with a segment.
+func hasSegment(path string) (bool, error) {
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return false, nil
+	case err != nil:
+		return false, unreadable(path, err)
+	}
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		_, _, ok := parseName(e.Name())
+		return ok
+	}), nil
 }
 
 // Segments lists the segments of a WAL folder in order. Other files in it are

@@ -109,7 +109,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	if path == "" {
 		path = besideDB(found)
 		_, err := os.Stat(filepath.Dir(path))
-		x.bare = err != nil
+		x.bare = err != nil && !inMember(found)
 	}
 	// What is applied to the database was in the log before, and what a snapshot
 	// record says was in the database before: with a server writing, it is read both

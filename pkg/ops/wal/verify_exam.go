@@ -67,7 +67,7 @@ func (x *exam) record(r *Record) {
 
 func (x *exam) entry(r *Record) {
 	id := EntryID{r.Entry.Index, r.Entry.Term}
-	if x.Entries > 0 && id.Index <= x.all.Index {
+	if x.Entries > 0 && id.Index <= x.all.Index && x.stop == nil {
 		x.replaced += int64(x.all.Index - id.Index + 1) //nolint:gosec // fewer than there are entries
 	}
 	x.Entries++
@@ -85,8 +85,8 @@ func (x *exam) entry(r *Record) {
 }
 
 func (x *exam) damaged(d *Damage, rec *Record) {
-	if x.Live != "" && (d.Repaired() || d.Class == Hidden && d.Last) {
-		x.inFlight = true // a record that is just being written
+	if d.inFlight {
+		x.inFlight = true
 		return
 	}
 	x.Damaged++

@@ -126,7 +126,7 @@ func (w *walker) segment(ctx context.Context) error {
 			return err
 		}
 		if w.live && w.r.last {
-			settled, err := w.again(ctx, d, &rec)
+			settled, err := w.settle(ctx, d, &rec)
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (w *walker) segment(ctx context.Context) error {
 			w.peek(&rec)
 		}
 		w.tour.damaged(d, &rec)
-		if !w.resume(ctx, d, &rec) {
+		if d.inFlight || !w.resume(ctx, d, &rec) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -168,9 +168,11 @@ const (
 	livePause = 10 * time.Millisecond
 )
 
-// again reads a damaged record of a running server anew, until it is sound or has
-// been tried often enough.
-func (w *walker) again(ctx context.Context, d *Damage, rec *Record) (sound bool, err error) {
+// settle reads a damaged record of a running server anew, until it is sound or has
+// been tried often enough. A server writes front to back, so that one with records
+// behind it was written, and is damaged; else one that is not whole is in flight. (A
+// length of 0 with data behind it is none: the length would have come first.)
+func (w *walker) settle(ctx context.Context, d *Damage, rec *Record) (sound bool, err error) {
 	pause := time.NewTimer(livePause)
 	defer pause.Stop()
 	for range liveTries {
@@ -180,27 +182,34 @@ func (w *walker) again(ctx context.Context, d *Damage, rec *Record) (sound bool,
 		case <-pause.C:
 		}
 		pause.Reset(livePause)
-		if info, err := w.f.Stat(); err == nil {
-			w.r.limit = info.Size() // cut, if the next segment began
-		}
-		if err := w.seek(d.Offset); err != nil {
-			return false, err
-		}
-		crc, meta, alt, adopt := w.r.crc, w.r.meta, w.alt, w.adopt
-		err := w.next(rec)
-		if errors.Is(err, io.EOF) {
-			err = w.behindEnd(rec)
-		}
-		// Whether or not it was sound, it is read again by the loop.
-		w.r.crc, w.r.meta, w.alt, w.adopt = crc, meta, alt, adopt
-		if serr := w.seek(d.Offset); serr != nil {
-			return false, serr
-		}
-		if err == nil {
-			return true, nil
+		if sound, err = w.again(d, rec); sound || err != nil {
+			return sound, err
 		}
 	}
+	behind := w.realign(ctx, d.Offset+lengthBytes) >= 0
+	if sound, err = w.again(d, rec); sound || err != nil {
+		return sound, err // finished since, and what is behind it was written after it
+	}
+	d.inFlight = d.Repaired() && !behind
 	return false, nil
+}
+
+// again reads a damaged record once more. Whether or not it is sound, it is read
+// another time by whoever goes on from here.
+func (w *walker) again(d *Damage, rec *Record) (sound bool, err error) {
+	if info, err := w.f.Stat(); err == nil {
+		w.r.limit = info.Size() // cut, if the next segment began
+	}
+	if err := w.seek(d.Offset); err != nil {
+		return false, err
+	}
+	crc, meta, alt, adopt := w.r.crc, w.r.meta, w.alt, w.adopt
+	err = w.next(rec)
+	if errors.Is(err, io.EOF) {
+		err = w.behindEnd(rec)
+	}
+	w.r.crc, w.r.meta, w.alt, w.adopt = crc, meta, alt, adopt
+	return err == nil, w.seek(d.Offset)
 }
 
 // seek goes on reading at an offset of the segment.
