@@ -37,6 +37,7 @@ func (x *exam) foreigner(r *Record) {
 	}
 	q := &x.request
 	q.Decode(r.Entry)
+	x.memberEntry(r, q)
 	words, unknown := cannotApply(r.Entry, q)
 	if words == "" {
 		return

@@ -69,6 +69,9 @@ const publishSeconds = 7
 
 // start says what a start does, in the order in which etcd does it.
 func (x *exam) start() Verdict {
+	if db := x.Database; db != nil && db.unopenable {
+		return unopenable(db)
+	}
 	if v, over := x.scanSnapshots(); over {
 		return v
 	}
@@ -85,6 +88,10 @@ func (x *exam) start() Verdict {
 	if over {
 		return v
 	}
+	if x.missing && x.Database.versioned {
+		return Verdict{Outcome: Refuses, cause: CauseNoDB, Message: "of the backend is missing", Begins: &snap, replay: v.replay,
+			Why: fmt.Sprintf("there is no database: etcd takes %s, which a leader sent, in its place, then sees that there was none, REMOVES it and ends", snapDBName(snap.Index))}
+	}
 	if !slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Index <= x.state.Commit }) {
 		return Verdict{Outcome: Refuses, cause: CauseNoSnapshot, Message: "invalid memory address or nil pointer dereference",
 			Why: "the log has no snapshot record, not even that of index 0, which is the third record of every log"}
@@ -96,7 +103,14 @@ func (x *exam) start() Verdict {
 	if v, over = x.applies(snap, v); over {
 		return v
 	}
-	return x.apply(v)
+	v = x.apply(v)
+	v, _ = x.applyMembers(snap, v)
+	return v
+}
+
+// unopenable is a database that bbolt does not open, which is the first thing of all.
+func unopenable(db *Database) Verdict {
+	return Verdict{Outcome: Refuses, cause: CauseUnread, Message: "failed to open database", Why: "the database cannot be opened: " + db.Unread}
 }
 
 // scanSnapshots is ValidSnapshotEntries: all segments are read for their snapshot
@@ -145,7 +159,7 @@ func (x *exam) needsSnapDB(snap Snapshot) (Verdict, bool) {
 		return Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}, true
 	case db == nil && x.bare, snap.Index == 0, db != nil && x.applied >= snap.Index:
 		return Verdict{}, false
-	case db != nil && x.sent && db.ConsistentIndex == 0: // never saved, which etcd warns of
+	case db != nil && x.sent && (x.missing || db.ConsistentIndex == 0): // only looked at if there was one; never saved, which etcd warns of
 		return Verdict{}, false
 	case db != nil && x.sent:
 		return Verdict{Outcome: Refuses, cause: CauseSentDB, Message: fmt.Sprintf("index %d) does not match with snapshot (index %d)", db.ConsistentIndex, snap.Index),
@@ -183,7 +197,11 @@ func (x *exam) reachWords() string {
 	case x.runs[0].from.Index > from:
 		return fmt.Sprintf("the log begins with entry %d, so that entries from %d on are in neither", x.runs[0].from.Index, from)
 	}
-	return fmt.Sprintf("the log has all entries from %d on, so that none is lost as long as both are kept", from)
+	kept := "both are"
+	if x.Database == nil || x.Database.empty() {
+		kept = "it is"
+	}
+	return fmt.Sprintf("the log has all entries from %d on, so that none is lost as long as %s kept", from, kept)
 }
 
 // selectSegments is selectWALFiles: which segment to begin with.

@@ -166,6 +166,7 @@ func (x *exam) takeSent(ctx context.Context, path string) error {
 	}
 	sent, err := readDatabase(ctx, filepath.Join(filepath.Dir(path), snapDBName(newest.Index)), false)
 	if sent != nil {
+		x.missing = x.Database == nil
 		x.Database, x.applied, x.sent = sent, sent.ConsistentIndex, true
 	}
 	return err

@@ -19,6 +19,10 @@ type Database struct {
 	Term            uint64           `json:"term"`             // of that entry; 0 before etcd 3.5
 	Members         []DatabaseMember `json:"members"`
 	Unread          string           `json:"unread,omitempty"` // why it, or some of it, could not be read
+
+	removed    []ID // members that the cluster has removed
+	versioned  bool // it holds the cluster's version, as every one does a moment after the first start
+	unopenable bool // neither meta page can be read, so that etcd cannot open it either
 }
 
 // DatabaseMember is a member of the cluster as a database has it.
@@ -54,10 +58,15 @@ func readDatabase(ctx context.Context, path string, wanted bool) (*Database, err
 		return nil, nil
 	}
 	db := &Database{Path: path, Members: []DatabaseMember{}}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return db, nil // bbolt begins a new one in it
+	}
 	file, err := dbfile.OpenWith(path, dbfile.Options{NoLock: true})
 	if err == nil {
 		defer file.Close()
 		err = db.read(ctx, file)
+	} else {
+		db.unopenable = fault.KindOf(err) == fault.Damage
 	}
 	if k := fault.KindOf(err); err != nil && k != fault.Damage && k != fault.Inconclusive {
 		return nil, err
@@ -78,7 +87,21 @@ func (d *Database) read(ctx context.Context, file *dbfile.File) error {
 	for _, m := range members {
 		d.Members = append(d.Members, DatabaseMember{ID(m.ID), m.Name, m.IsLearner})
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := file.Each(ctx, dbfile.BucketMembersRemoved, func(key, _ []byte) error {
+		if id, err := dbfile.ParseMemberID(key); err == nil {
+			d.removed = append(d.removed, ID(id))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return file.Each(ctx, dbfile.BucketCluster, func(key, value []byte) error {
+		d.versioned = d.versioned || string(key) == dbfile.ClusterVersionKey && len(value) > 0
+		return nil
+	})
 }
 
 // backend is what Judge wants to know.

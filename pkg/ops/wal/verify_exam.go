@@ -17,8 +17,11 @@ type exam struct {
 	bare     bool   // a log by itself, not in a data directory
 	applied  uint64 // the database's consistent index after the log was read, for its snapshot records
 	foreign  []foreign
+	members  []memberEntry // up to stop
+	standing standing
 	request  Request
 	sent     bool // the database is one that a leader sent, and etcd takes it
+	missing  bool // there was none beside it
 }
 
 // run is entries that follow each other by index, in one segment.
@@ -91,6 +94,9 @@ func (x *exam) damaged(d *Damage, rec *Record) {
 	}
 	x.Damaged++
 	b := Break{Damage: *d, Record: x.Records + 1, Type: rec.Type, segment: len(x.segments) - 1, before: x.all}
+	if n := len(x.segments); d.Class == BadChain && d.Offset == 0 && n > 1 {
+		b.Why += chainWords(x.segments[n-2], x.segments[n-1])
+	}
 	if rec.Type == EntryType {
 		if rec.Entry.Index == 0 {
 			rec.content()

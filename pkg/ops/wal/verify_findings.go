@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"kvd/pkg/ops/dbfile"
+	"kvd/pkg/ops/fault"
 )
 
 // Causes of findings beside those of a Mismatch, of a Damage, and of a Verdict.
@@ -63,18 +66,15 @@ func (x *exam) judge() {
 	case Repairs:
 		x.add(Warning, cause, "nothing to do: such a write was not acknowledged, unless the disk lost what it had called written", "%s", v.Why)
 	case Drops:
-		x.add(Critical, cause, "copy the WAL folder before anything is started on it; "+x.remedy(), "%s", v.Why)
-	case NotKnown:
-		x.add(Critical, CauseUnread, "`kvd snapshot verify` says what is wrong with it", "%s", v.Why)
-	case Silent, Refuses:
-		hint := x.remedy()
-		switch cause {
-		case DBBehindSnap:
-			hint = "put the database of that time back if there is a copy; else " + hint
-		case CauseForeign:
-			hint = "start the version of etcd that wrote it once more, with `--snapshot-count 10`, until it has taken some writes and `kvd wal list` shows a snapshot record behind that entry; then upgrade, one minor version at a time"
+		hint := "copy the WAL folder before anything is started on it; " + x.remedy()
+		if x.Live != "" {
+			hint = x.remedy()
 		}
 		x.add(Critical, cause, hint, "%s", v.Why)
+	case NotKnown:
+		x.add(Critical, CauseUnread, x.hint(CauseUnread), "%s", v.Why)
+	case Silent, Refuses:
+		x.add(Critical, cause, x.hint(cause), "%s", v.Why)
 	}
 	for i := range x.Damages {
 		if b := &x.Damages[i]; v.Outcome != Refuses && b != v.damage {
@@ -86,8 +86,11 @@ func (x *exam) judge() {
 	}
 	log := &Info{Metadata: x.Metadata, Last: x.Numbers.Last, Entries: x.Entries}
 	for _, m := range Judge(log, x.Database.backend()) {
-		if m.Cause == x.Verdict.cause || m.Cause == LogBehindDB && v.Outcome == Refuses {
+		switch {
+		case m.Cause == x.Verdict.cause, m.Cause == LogBehindDB && (v.Outcome == Refuses || x.standing == isAlien):
 			continue // said, or because of what was said
+		case m.Cause == NotAMember && x.standing == isMember:
+			continue // made one by an entry that is not applied yet
 		}
 		if m.Cause == LogBehindDB && x.Database.voters() > 1 {
 			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
@@ -96,33 +99,9 @@ func (x *exam) judge() {
 		if m.Cause == LogBehindDB && x.Database.voters() == 1 {
 			severity = Warning // the next leader's first entry takes the place of the one that is missing
 		}
-		m.Hint = x.remedy()
+		m.Hint = x.hint(m.Cause)
 		x.Findings = append(x.Findings, Finding{severity, m})
 	}
-}
-
-// remedy says how to get a member back whose log is of no use, as commands.
-func (x *exam) remedy() string {
-	db, name := x.Database, "NAME"
-	if db == nil || db.empty() {
-		return "one of several members: `kvd member replace NAME`, asking one that is well; the only one: `kvd snapshot restore FILE --data-dir NEW` of the newest snapshot there is"
-	}
-	for _, m := range db.Members {
-		if m.ID == x.Member && m.Name != "" {
-			name = m.Name
-		}
-	}
-	restore := fmt.Sprintf("keep a copy of the data directory, then `kvd snapshot restore %s --skip-hash-check --data-dir NEW`", db.Path)
-	if lost := span(db.ConsistentIndex+1, x.all.Index); lost != nil && db.Unread == "" {
-		restore += fmt.Sprintf(", which is without entries %d to %d", lost.From, lost.To)
-	}
-	switch n := db.voters(); {
-	case n > 1:
-		return fmt.Sprintf("`kvd member replace %s`, asking a member that is well; only if most of the %d voters are lost: %s", name, n, restore)
-	case n == 1:
-		return restore
-	}
-	return "one of several members: `kvd member replace " + name + "`; the only one: " + restore
 }
 
 // remark tells what looks odd and is in order, so that nobody mends it.
@@ -187,10 +166,14 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		if err != nil {
 			return nil, err
 		}
-		if db != nil {
-			v.Database = db
-			break
+		if db == nil {
+			continue
 		}
+		if err := heldWithoutLog(path, dir); err != nil {
+			return nil, err
+		}
+		v.Database = db
+		break
 	}
 	misnamed := misnamedWAL(dir)
 	if v.Database == nil && misnamed == "" {
@@ -200,6 +183,8 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	switch db := x.Database; {
 	case misnamed != "":
 		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}
+	case db.unopenable:
+		x.Verdict = unopenable(db)
 	case db.Unread != "":
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}
 	case db.ConsistentIndex > 0 && db.voters() == 1:
@@ -210,14 +195,30 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	if db := x.Database; db != nil && db.Unread == "" {
 		x.Numbers.Consistent = &db.ConsistentIndex
 		for _, m := range Judge(nil, db.backend()) {
-			m.Hint = x.remedy()
+			m.Hint = fmt.Sprintf("a member that runs with --wal-dir has it elsewhere: `kvd wal verify WALDIR --db %s`; else %s", db.Path, x.remedy())
 			x.Findings = append(x.Findings, Finding{Critical, m})
 		}
 	}
 	if len(x.Findings) == 0 && x.Verdict.Outcome != Starts {
-		x.add(Critical, NoWAL, x.remedy(), "%s", x.Verdict.Why)
+		x.add(Critical, NoWAL, x.hint(x.Verdict.cause), "%s", x.Verdict.Why)
 	}
 	return &x.Verification, nil
+}
+
+// heldWithoutLog is the error for a database that a server has open, and no log beside it.
+func heldWithoutLog(path, dir string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return unreadable(path, err)
+	}
+	defer f.Close()
+	holder, held := dbfile.HolderOf(f)
+	if !held {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir,
+		Msg:  fmt.Sprintf("%s has the database open, and no log is beside it: it runs with --wal-dir, or its log was deleted", holder),
+		Hint: fmt.Sprintf("name the folder of its --wal-dir: `kvd wal verify WALDIR --db %s`; if it has none, do not restart it before `kvd snapshot save` has taken a snapshot of it", path)}
 }
 
 // misnamedWAL finds a file that makes etcd look for a log where there is none

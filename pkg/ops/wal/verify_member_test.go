@@ -195,14 +195,40 @@ func (v *victim) copy(t *testing.T) *trial {
 // change writes bytes into a file of the log.
 func (t *trial) change(name string, offset int64, f func([]byte)) {
 	t.Helper()
-	raw, err := os.ReadFile(t.walFile(name))
-	if err != nil {
+	t.mend(t.walFile(name), func(raw []byte) { f(raw[offset:]) })
+}
+
+// mend changes a file.
+func (t *trial) mend(path string, f func([]byte)) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	t.must(err)
+	f(raw)
+	t.must(os.WriteFile(path, raw, 0o600))
+}
+
+// sentDB is where a leader's database would be for the newest snapshot record.
+func (t *trial) sentDB() string {
+	t.Helper()
+	now, err := wal.Verify(t.Context(), t.data, wal.VerifyOptions{})
+	t.must(err)
+	return filepath.Join(t.data, "member", "snap", fmt.Sprintf("%016x.snap.db", now.Numbers.Newest.Index))
+}
+
+// otherDB is the database of another cluster that has taken some writes.
+func otherDB(t *testing.T, writes int) string {
+	t.Helper()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync", "--initial-cluster-token=another"}}})
+	puts(t, c.Client(t), writes)
+	if err := c.StopMember(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	f(raw[offset:])
-	if err := os.WriteFile(t.walFile(name), raw, 0o600); err != nil {
+	keep := filepath.Join(t.TempDir(), "db")
+	copyFile(t, c.DBPath(0), keep)
+	if err := c.StartMember(t.Context(), 0); err != nil { // for the checks at the end
 		t.Fatal(err)
 	}
+	return keep
 }
 
 func (t *trial) must(err error) {

@@ -150,9 +150,7 @@ func scenes() []scene {
 		{name: "another member's metadata", outcome: wal.Refuses, cause: "other_metadata", slow: true, hurt: func(t *trial) { t.otherMetadata() }},
 		{name: "an older database", hurt: func(t *trial) { db(t, t.v.oldDB) }, outcome: wal.Refuses, cause: "db_behind_snap", says: "the log has all entries from"},
 		{name: "an older database, and one that a leader sent", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
-			now, err := wal.Verify(t.Context(), t.data, wal.VerifyOptions{})
-			t.must(err)
-			copyFile(t.T, t.v.lateDB, filepath.Join(t.data, "member", "snap", fmt.Sprintf("%016x.snap.db", now.Numbers.Newest.Index)))
+			copyFile(t.T, t.v.lateDB, t.sentDB())
 			db(t, t.v.oldDB)
 		}},
 		{name: "an older database, and an older log gone", outcome: wal.Refuses, cause: "db_behind_snap", says: "are in neither", slow: true, hurt: func(t *trial) {
@@ -164,6 +162,25 @@ func scenes() []scene {
 		{name: "no database", outcome: wal.Refuses, cause: "db_behind_snap", says: "there is no database", slow: true, hurt: func(t *trial) {
 			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
 		}},
+		{name: "no folder for databases", outcome: wal.Refuses, cause: "db_behind_snap", says: "there is no database", slow: true, hurt: func(t *trial) {
+			t.must(os.RemoveAll(filepath.Join(t.data, "member", "snap")))
+		}},
+		{name: "no database, but one that a leader sent", outcome: wal.Refuses, cause: "no_database", says: "REMOVES it", slow: true, hurt: func(t *trial) {
+			t.must(os.Rename(filepath.Join(t.data, "member", "snap", "db"), t.sentDB()))
+		}},
+		{name: "no database, but one that a leader sent, copied as the hint says", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			copyFile(t.T, filepath.Join(t.data, "member", "snap", "db"), t.sentDB())
+		}},
+		{name: "a database of 0 bytes", outcome: wal.Refuses, cause: "db_behind_snap", says: "the database is empty", slow: true, hurt: func(t *trial) {
+			t.must(os.Truncate(filepath.Join(t.data, "member", "snap", "db"), 0))
+		}},
+		{name: "a database without meta pages", outcome: wal.Refuses, cause: "database_unread", slow: true, hurt: func(t *trial) {
+			t.mend(filepath.Join(t.data, "member", "snap", "db"), func(b []byte) { clear(b[:8192]) })
+		}},
+		{name: "a database that is none", outcome: wal.Refuses, cause: "database_unread", slow: true, hurt: func(t *trial) {
+			t.must(os.WriteFile(filepath.Join(t.data, "member", "snap", "db"), []byte("none"), 0o600))
+		}},
+		{name: "another cluster's database", outcome: wal.Refuses, cause: "not_a_member", slow: true, hurt: func(t *trial) { db(t, otherDB(t.T, 400)) }},
 		{name: "the newest .snap file damaged", outcome: wal.Starts, says: "its CRC is stored as", hurt: func(t *trial) {
 			files := t.snapFiles()
 			raw, err := os.ReadFile(files[len(files)-1])

@@ -1,0 +1,131 @@
+package wal
+
+import (
+	"fmt"
+	"slices"
+)
+
+// memberEntry is an entry about a member: a change of members, or what a member that
+// has started tells of itself.
+type memberEntry struct {
+	id     EntryID
+	at     Position
+	member ID
+	change string // see Member; "" is that it tells of itself
+	name   string
+}
+
+// memberEntry remembers an entry if it is about a member. There are few: one for each
+// start and change of a member.
+func (x *exam) memberEntry(r *Record, q *Request) {
+	for n := len(x.members); n > 0 && x.members[n-1].id.Index >= r.Entry.Index; n-- {
+		x.members = x.members[:n-1] // replaced by a later leader
+	}
+	if q.Type == MemberAttrType || q.Type == ConfChangeV1 {
+		x.members = append(x.members, memberEntry{EntryID{r.Entry.Index, r.Entry.Term}, r.Position, q.Member.ID, q.Member.Change, q.Member.Name})
+	}
+}
+
+// standing is what the log's member is to the cluster that the database is of, once
+// the entries that are known to be committed are applied.
+type standing int
+
+const (
+	unknownStanding standing = iota
+	isMember
+	wasRemoved
+	isAlien // neither a member nor one that was
+)
+
+// applyMembers follows the entries about members as a start applies them: all behind
+// the snapshot record, those that the database has already without a change to it (apply
+// and applyConfChange in server/etcdserver/server.go; RaftCluster in
+// server/etcdserver/api/membership). over is that the process ends at one of them.
+func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
+	if x.Database == nil && x.bare || x.Member == 0 {
+		return v, false
+	}
+	known, removed := map[ID]bool{}, map[ID]bool{}
+	limit := min(x.state.Commit, v.replay.Index)
+	if db := x.Database; db != nil {
+		for _, m := range db.Members {
+			known[m.ID] = true
+		}
+		for _, id := range db.removed {
+			removed[id] = true
+		}
+		if known[x.Member] && db.voters() == 1 {
+			limit = v.replay.Index // the only voter commits all it has
+		}
+	}
+	for i := range x.members {
+		e := &x.members[i]
+		if e.id.Index <= snap.Index || e.id.Index > limit {
+			continue
+		}
+		refuses := Verdict{Outcome: Refuses, cause: NotAMember, At: &e.at, Begins: &snap, replay: v.replay}
+		fresh := x.Database == nil || e.id.Index > x.Database.ConsistentIndex
+		switch e.change {
+		case "":
+			if !known[e.member] && !removed[e.member] {
+				x.standing = isAlien
+				refuses.Message = "failed to update; member unknown"
+				refuses.Why = fmt.Sprintf("entry %d is of member %s, which the database does not know: it is another cluster's, or of a time before that member was added", e.id.Index, e.member)
+				return refuses, true
+			}
+		case "add", "add_learner":
+			if fresh && !removed[e.member] {
+				known[e.member] = true
+			}
+		case "remove":
+			applies := !fresh || known[e.member]
+			if fresh && applies {
+				delete(known, e.member)
+				removed[e.member] = true
+			}
+			if applies && e.member == x.Member {
+				x.standing = wasRemoved
+				refuses.Message = "the member has been permanently removed from the cluster"
+				refuses.Why = fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
+				return refuses, true
+			}
+		}
+	}
+	return x.stand(known, removed, v), false
+}
+
+// stand judges a member by the members that the cluster has in the end.
+func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
+	switch {
+	case len(known) == 0:
+		return v
+	case known[x.Member]:
+		x.standing = isMember
+		return v
+	case removed[x.Member]:
+		x.standing = wasRemoved
+		v.Why = fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with \"the member has been permanently removed from the cluster\"", x.Member)
+	default:
+		x.standing = isAlien
+		v.Why = fmt.Sprintf("the log is member %s's, and the database does not know it: it is no voter there, so that it never has a leader", x.Member)
+	}
+	v.Outcome, v.cause, v.At, v.Lost, v.damage, v.Seconds = Silent, NotAMember, nil, nil, nil, 0
+	return v
+}
+
+// nameOf is how a member is called, as far as database and log know; "NAME" if not.
+func (x *exam) nameOf(id ID) string {
+	if db := x.Database; db != nil {
+		for _, m := range db.Members {
+			if m.ID == id && m.Name != "" {
+				return m.Name
+			}
+		}
+	}
+	for _, e := range slices.Backward(x.members) {
+		if e.member == id && e.name != "" {
+			return e.name
+		}
+	}
+	return "NAME"
+}
