@@ -109,7 +109,7 @@ func (r *groupRun) page(ctx context.Context, in keyspace.Range) (page []doomed, 
 			next = key
 			return errPageFull
 		}
-		if !r.selector.Has(key) || !r.inGroup(key) || r.old(i) != ageOld {
+		if prefix, _ := r.groupPrefix(key); prefix != r.group.prefix || !r.selector.Has(key) || r.old(i) != ageOld {
 			return nil
 		}
 		if i.ModRevision > r.found.rev {
@@ -123,12 +123,6 @@ func (r *groupRun) page(ctx context.Context, in keyspace.Range) (page []doomed, 
 		return page, next, true, nil
 	}
 	return page, "", false, err
-}
-
-// inGroup tells the keys of the group that has no resource from objects beside them.
-func (r *groupRun) inGroup(key string) bool {
-	prefix, object := r.opts.Layout.ResourcePrefix(key)
-	return object == (r.group.Resource != "") || prefix == r.group.prefix
 }
 
 func (r *groupRun) deletePage(ctx context.Context, page []doomed) error {

@@ -95,12 +95,19 @@ const keysReported = 5000
 // namesOnly reports that keys are selected without a look at their values.
 func (d *deletion) namesOnly() bool { return d.opts.Select.OlderThan == 0 }
 
+// groupPrefix names the group of a key: that of its resource, or the one of all keys
+// that are no objects of Kubernetes.
+func (d *deletion) groupPrefix(key string) (prefix string, object bool) {
+	if prefix, object = d.opts.Layout.ResourcePrefix(key); !object {
+		prefix = d.opts.Select.Prefix
+	}
+	return prefix, object
+}
+
 func (s *survey) group(d *deletion, key string) *DeleteGroup {
-	prefix, object := d.opts.Layout.ResourcePrefix(key)
+	prefix, object := d.groupPrefix(key)
 	if object {
 		s.objects++
-	} else {
-		prefix = d.opts.Select.Prefix
 	}
 	g := s.groups[prefix]
 	if g == nil {
