@@ -16,8 +16,8 @@ import (
 
 // BreakdownFile reads a file once, on all cores, and accounts for each of its
 // bytes: what is live, older, or a deletion is counted in groups, and everything
-// else by what it is. Memory is bounded as by FileOptions: of a file with more
-// keys than fit (some millions) the records are read once for each part of them.
+// else by what it is. Memory is bounded by FileOptions: of a file with more keys than
+// fit into twice that, some 1.5 millions, all is read once for each part of them.
 //
 // With a prefix only its keys are counted, and not the rest of the file.
 func BreakdownFile(ctx context.Context, s *FileSource, o BreakdownOptions) (Breakdown, error) {
@@ -94,7 +94,7 @@ func (c *fileCount) pass(ctx context.Context) (dbfile.Space, []dbfile.BucketSize
 	counters := make([]*counter, n)
 	for i := range counters {
 		counters[i] = &counter{fileCount: c, groups: newGroups(c.o)}
-		counters[i].table.max = int(c.s.o.Memory / int64(n) / keyEntryBytes)
+		counters[i].table.max = int(2 * c.s.o.Memory / int64(n) / keyEntryBytes) // no sorter is at work beside it
 	}
 	space, buckets, err := c.s.db.Survey(ctx, n, func(worker int, r *dbfile.Record) error { return counters[worker].add(r) })
 	if err != nil {

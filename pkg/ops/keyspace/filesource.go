@@ -19,13 +19,14 @@ type FileOptions struct {
 	// SpoolDir is where a compressed file is unpacked, and keys are sorted
 	// that do not fit into memory. Empty: the system's folder for temporary files.
 	SpoolDir string
-	// Memory bounds what is used for sorting, in bytes; 0 is 96 MiB.
+	// Memory bounds what is used for sorting, in bytes; 0 is 48 MiB. The process
+	// has up to some 2.5 times as much, as garbage is collected late.
 	Memory int64
 	Op     string // what it is for, in events and errors
 	Sink   progress.Sink
 }
 
-const defaultMemory = 96 << 20
+const defaultMemory = 48 << 20
 
 // FileSource is the key space in a backend file or snapshot: the state that a
 // server would have which starts on it. What a compaction that is pending would

@@ -21,7 +21,7 @@ type LiveOptions struct {
 	Timeout        time.Duration // for one answer
 	BytesPerSecond int64         // at most; 0 is 64 MiB/s
 	SpoolDir       string        // where changes are sorted that do not fit into memory; empty: the system's folder for temporary files
-	Memory         int64         // for sorting, in bytes; 0 is 96 MiB
+	Memory         int64         // for sorting, in bytes; 0 is 48 MiB
 	Op             string        // what it is for, in events and errors
 	Sink           progress.Sink
 
