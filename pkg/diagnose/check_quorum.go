@@ -53,7 +53,7 @@ func checkQuorum() Check {
 					Summary: fmt.Sprintf("%d voters survive as many failures as %d would, and each write waits for one more", voters, voters-1),
 					Remedy:  []string{"nothing to hurry: kvd member add or kvd member remove brings it to an odd number"}})
 			}
-			if f, is := noLeader(v); is {
+			if f, is := in.noLeader(v); is {
 				out = append(out, f)
 			}
 			out = append(out, in.cutOff(v)...)
@@ -65,7 +65,9 @@ func checkQuorum() Check {
 	}
 }
 
-func noLeader(v cluster.View) (Finding, bool) {
+// noLeader is critical where no look shows a leader; the second alone may have fallen
+// into an election.
+func (in *Input) noLeader(v cluster.View) (Finding, bool) {
 	if v.Leader != 0 || len(v.Answered()) == 0 {
 		return Finding{}, false
 	}
@@ -74,6 +76,9 @@ func noLeader(v cluster.View) (Finding, bool) {
 		Remedy:  []string{"see whether the members reach each other at their peer URLs: kvd member list", "kvd diagnose again in a moment: an election takes a second or two"}}
 	for _, m := range v.Answered() {
 		f.Evidence = append(f.Evidence, status(m, "term of "+name(m), float64(m.Status.RaftTerm), Index))
+	}
+	if in.Before != nil && in.Before.View.Leader != 0 && !quorumLost(v) {
+		f.Severity, f.Summary = Warning, "no member knows a leader at the second look: an election is under way, or the quorum has just been lost"
 	}
 	return f, true
 }

@@ -50,6 +50,7 @@ func raftFixtures() []fixture {
 			w.both(func(v *cluster.View) { v.Leader = 0 })
 		}, []string{"KVD-RAFT-001 critical"}},
 
+		{"leader: none at the second look", func(w *world) { w.in.Now.View.Leader = 0 }, []string{"KVD-RAFT-001 warning"}},
 		{"leader: one member knows none", func(w *world) {
 			w.status(3, func(s *cluster.Status) { s.Leader = 0 })
 		}, []string{"KVD-RAFT-013 warning"}},
