@@ -76,7 +76,7 @@ func (b bench) usage(d dataset, file string) ([]figure, error) {
 	if out, err := exec.Command("sh", "-c", `mkdir -p "$1/member/snap" && cp "$0" "$1/member/snap/db"`, file, copied).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("cp: %w\n%s", err, out)
 	}
-	dump, err := alternate(min(b.runs, 3), command(filepath.Join(b.reference, "etcd-dump-db"), "iterate-bucket", "--decode", copied, "key"))
+	beside, err := alternate(min(b.runs, 3), ours, command(filepath.Join(b.reference, "etcd-dump-db"), "iterate-bucket", "--decode", copied, "key"))
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +84,10 @@ func (b bench) usage(d dataset, file string) ([]figure, error) {
 	note := b.noteOf(d.String() + "; the file in the page cache")
 	usage := measuredCommand{name, "kvd keys usage FILE", took[0]}
 	figures := versus(usage, measuredCommand{name + "_etcdutl", "etcdutl snapshot status", took[1]}, note)
-	theirs := medianOf(dump[0], seconds)
+	theirs := medianOf(beside[1], seconds)
 	return append(figures,
 		figure{name + "_dumpdb", theirs, "s", "etcd-dump-db iterate-bucket --decode FILE key", note},
-		figure{name + "_dumpdb_ratio", medianOf(took[0], seconds) / theirs, "ratio", usage.command + " / etcd-dump-db", note},
+		figure{name + "_dumpdb_ratio", medianOf(beside[0], seconds) / theirs, "ratio", usage.command + " / etcd-dump-db", note},
 		figure{name + "_memory", medianOf(took[0], memory), "MiB", usage.command, note + fmt.Sprintf("; the peak of RssAnon, looked at every %v", sampling)}), nil
 }
 
