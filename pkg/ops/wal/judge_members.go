@@ -113,6 +113,26 @@ func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
 	return v
 }
 
+// standByDB is the standing of a member whose start does not come as far as the entries,
+// by the database alone, and what the log adds to it.
+func (x *exam) standByDB() {
+	db := x.Database
+	if x.standing != unknownStanding || db == nil || len(db.Members) == 0 || x.Member == 0 {
+		return
+	}
+	switch {
+	case slices.ContainsFunc(db.Members, func(m DatabaseMember) bool { return m.ID == x.Member }),
+		slices.ContainsFunc(x.members, func(e memberEntry) bool {
+			return e.member == x.Member && e.id.Index > db.ConsistentIndex && (e.change == "add" || e.change == "add_learner")
+		}):
+		x.standing = isMember
+	case slices.Contains(db.removed, x.Member):
+		x.standing = wasRemoved
+	default:
+		x.standing = isAlien
+	}
+}
+
 // nameOf is how a member is called, as far as database and log know; "NAME" if not.
 func (x *exam) nameOf(id ID) string {
 	if db := x.Database; db != nil {

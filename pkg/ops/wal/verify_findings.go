@@ -38,6 +38,7 @@ func (x *exam) conclude(files []OtherFile) {
 	x.count()
 	v := x.start()
 	x.Verdict = v
+	x.standByDB()
 	x.Numbers = Numbers{Commit: x.state.Commit, Newest: x.newest(), Last: v.replay}
 	if n := len(x.runs); v.replay == (EntryID{}) && n > 0 {
 		x.Numbers.Last = x.runs[n-1].to

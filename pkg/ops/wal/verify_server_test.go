@@ -86,7 +86,7 @@ func scenes() []scene {
 		{name: "a length of 0", outcome: wal.Drops, cause: "zero_length", hurt: func(t *trial) { zeroLength(-1, -4)(t); db(t, t.v.lateDB) }},
 		{name: "a length of 0 before what is in the database", hurt: zeroLength(-1, -4), outcome: wal.Silent, cause: "zero_length", slow: true},
 		{name: "a length of 0 in an older segment", hurt: zeroLength(1, 5), outcome: wal.Refuses, cause: "zero_length", slow: true},
-		{name: "a segment missing", outcome: wal.Refuses, cause: "broken_chain", hurt: func(t *trial) {
+		{name: "a segment missing", outcome: wal.Refuses, cause: "broken_chain", says: "segment 2 is missing between 1 and 3", hurt: func(t *trial) {
 			t.must(os.Remove(t.walFile(t.v.segments[2].Name)))
 		}},
 		{name: "all segments but the last missing", outcome: wal.Refuses, cause: "segments_missing", hurt: func(t *trial) {
@@ -104,7 +104,7 @@ func scenes() []scene {
 			s := t.v.segments[len(t.v.segments)-1]
 			t.must(os.Rename(t.walFile(s.Name), t.walFile(fmt.Sprintf("%016x-%016x.wal", s.Seq, 1))))
 		}},
-		{name: "a sequence number twice", outcome: wal.Refuses, cause: "broken_chain", slow: true, hurt: func(t *trial) {
+		{name: "a sequence number twice", outcome: wal.Refuses, cause: "broken_chain", says: "have the same number", slow: true, hurt: func(t *trial) {
 			copyFile(t.T, t.walFile(t.v.segments[2].Name), t.walFile("0000000000000002-0000000000009999.wal"))
 		}},
 		{name: "names that are none", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
@@ -181,6 +181,8 @@ func scenes() []scene {
 			t.must(os.WriteFile(filepath.Join(t.data, "member", "snap", "db"), []byte("none"), 0o600))
 		}},
 		{name: "another cluster's database", outcome: wal.Refuses, cause: "not_a_member", slow: true, hurt: func(t *trial) { db(t, otherDB(t.T, 400)) }},
+		{name: "another cluster's database, older than the snapshot record", outcome: wal.Refuses, cause: "db_behind_snap not_a_member", slow: true,
+			hurt: func(t *trial) { db(t, otherDB(t.T, 5)) }},
 		{name: "the newest .snap file damaged", outcome: wal.Starts, says: "its CRC is stored as", hurt: func(t *trial) {
 			files := t.snapFiles()
 			raw, err := os.ReadFile(files[len(files)-1])
@@ -262,6 +264,11 @@ func holdScenes(t *testing.T, command local.Command, which func(scene) bool) {
 			}
 			if strings.Join(causes, " ") != s.cause {
 				t.Errorf("findings %v, want %q: %+v", causes, s.cause, got.Findings)
+			}
+			for _, f := range got.Findings {
+				if strings.Contains(s.name, "another cluster's") && strings.Contains(f.Hint, "restore "+trial.data) {
+					t.Error(f.Hint)
+				}
 			}
 			trial.hold(got, command)
 		})
