@@ -10,7 +10,6 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/diff"
-	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/progress"
 )
@@ -35,7 +34,7 @@ type Jury struct {
 }
 
 // NewJury opens the voters beside a and b, to be read at one revision that all of
-// them have, which PinRevision tells. A member that does not answer is left out and
+// them have, which ReadHeads tells. A member that does not answer is left out and
 // counts as a vote that nobody got.
 func NewJury(client *cluster.Client, view cluster.View, a, b cluster.Member, rev int64) (*Jury, error) {
 	j := &Jury{names: [2]string{a.Label(), b.Label()}, voters: len(view.Voters()), rev: rev, alone: map[string]int{}}
@@ -60,34 +59,59 @@ func (j *Jury) Ask(ctx context.Context, e *diff.Entry) error {
 		return nil
 	}
 	j.asked++
-	with := [2][]string{{j.names[0]}, {j.names[1]}}
-	var neither []string
+	votes := []vote{{e.A, []string{j.names[0]}}, {e.B, []string{j.names[1]}}}
 	for i, s := range j.sources {
 		st, err := stateAt(ctx, s, e.Key, j.rev)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case sameState(st, e.A):
-			with[0] = append(with[0], j.others[i].Label())
-		case sameState(st, e.B):
-			with[1] = append(with[1], j.others[i].Label())
-		default:
-			neither = append(neither, j.others[i].Label())
 		}
+		votes = cast(votes, st, j.others[i].Label())
 	}
-	e.Majority = "none"
-	for side, name := range []string{"a", "b"} {
-		if 2*len(with[side]) > j.voters {
-			e.Majority = name
-			for _, m := range append(with[1-side], neither...) {
-				j.alone[m]++
-			}
-		}
-	}
-	if e.Majority == "none" {
-		j.torn++
-	}
+	j.count(e, votes)
 	return nil
+}
+
+// vote is one state of a key, and the members that have it.
+type vote struct {
+	state *diff.State
+	of    []string
+}
+
+// cast adds a member's vote to those of its like.
+func cast(votes []vote, st *diff.State, member string) []vote {
+	for i := range votes {
+		if sameState(votes[i].state, st) {
+			votes[i].of = append(votes[i].of, member)
+			return votes
+		}
+	}
+	return append(votes, vote{st, []string{member}})
+}
+
+// count sets the entry's majority, and notes who is not of it. The first two votes
+// are those of the members that are compared.
+func (j *Jury) count(e *diff.Entry, votes []vote) {
+	winner := slices.IndexFunc(votes, func(v vote) bool { return 2*len(v.of) > j.voters })
+	switch winner {
+	case -1:
+		e.Majority = "none"
+		j.torn++
+		return
+	case 0:
+		e.Majority = "a"
+	case 1:
+		e.Majority = "b"
+	default:
+		e.Majority = "neither"
+	}
+	for i, v := range votes {
+		if i == winner {
+			continue
+		}
+		for _, m := range v.of {
+			j.alone[m]++
+		}
+	}
 }
 
 // stateAt reads one key; nil where the member has none.
@@ -130,32 +154,6 @@ func (j *Jury) Verdict() string {
 		said = append(said, fmt.Sprintf("no value has a majority in %d: do not guess", j.torn))
 	}
 	return "of " + of + ": " + strings.Join(said, "; ")
-}
-
-// PinRevision chooses a revision at which all members that answer can be read: the
-// lowest that one of them is at.
-func PinRevision(ctx context.Context, client *cluster.Client, view cluster.View) (int64, error) {
-	var pinned keyspace.Bounds
-	for _, m := range view.Readers() {
-		mc, err := client.Member(m.ID)
-		if err != nil {
-			return 0, err
-		}
-		b, err := keyspace.OpenLive(mc, keyspace.LiveOptions{Op: opDiff}).Bounds(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if pinned.Head == 0 || b.Head < pinned.Head {
-			pinned.Head = b.Head
-		}
-		pinned.Oldest = max(pinned.Oldest, b.Oldest)
-	}
-	if pinned.Head < pinned.Oldest {
-		return 0, &fault.Error{Kind: fault.Unavailable, Cause: "no_common_revision", Op: opDiff,
-			Msg:  fmt.Sprintf("a member is at revision %d, and another has compacted up to %d: no revision can be read from both", pinned.Head, pinned.Oldest),
-			Hint: "wait until the first has caught up (`kvd status`)"}
-	}
-	return pinned.Head, nil
 }
 
 // MemberHash is the hash of one member's keys.

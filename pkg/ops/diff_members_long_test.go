@@ -11,6 +11,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
 
 	"kvd/pkg/ops"
@@ -134,6 +135,44 @@ func TestDiffMembers(t *testing.T) {
 	}
 }
 
+// Case C68: the newest record is gone from one member's file. At the revision that all
+// members have nothing differs, by key or by hash, and yet it is told.
+func TestHeadsLost(t *testing.T) {
+	t.Parallel()
+	p := world{members: 3, quota: 64 * mib, keyFmt: "/registry/pods/a/p%03d"}.build(t)
+	p.put(t, 30, 1, 200)
+	ctx := servertest.Context(t, time.Minute)
+	heads, err := ops.ReadHeads(ctx, p.KVD, p.view(t))
+	if err != nil || len(heads.Lost) > 0 {
+		t.Fatalf("before: %+v, %v", heads, err)
+	}
+	var newest string
+	var at int64
+	resp, err := p.Client.Get(ctx, "/registry/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range resp.Kvs {
+		if kv.ModRevision > at {
+			newest, at = string(kv.Key), kv.ModRevision
+		}
+	}
+	if err := p.StopMember(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, p.DBPath(1), map[string]func(*mvccpb.KeyValue) *mvccpb.KeyValue{newest: func(*mvccpb.KeyValue) *mvccpb.KeyValue { return nil }})
+	if err := p.StartMember(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	view, err := ops.WaitHealthy(ctx, p.KVD, 30*time.Second, progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if heads, err = ops.ReadHeads(ctx, p.KVD, view); err != nil || len(heads.Lost) != 1 || !strings.HasPrefix(heads.Lost[0], p.Name(1)+" (") {
+		t.Errorf("%+v, %v", heads, err)
+	}
+}
+
 // diffMembers compares two members and returns what is said of each key, and the verdict.
 func (p *place) diffMembers(t *testing.T, a, b int) (map[string]string, string) {
 	t.Helper()
@@ -142,7 +181,7 @@ func (p *place) diffMembers(t *testing.T, a, b int) (map[string]string, string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	rev, err := ops.PinRevision(ctx, p.KVD, view)
+	heads, err := ops.ReadHeads(ctx, p.KVD, view)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,9 +195,9 @@ func (p *place) diffMembers(t *testing.T, a, b int) (map[string]string, string) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		sides[i] = diff.Side{Source: keyspace.OpenLive(mc, keyspace.LiveOptions{}), Rev: rev}
+		sides[i] = diff.Side{Source: keyspace.OpenLive(mc, keyspace.LiveOptions{}), Rev: heads.Pinned}
 	}
-	jury, err := ops.NewJury(p.KVD, view, members[0], members[1], rev)
+	jury, err := ops.NewJury(p.KVD, view, members[0], members[1], heads.Pinned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +217,12 @@ func (p *place) hashes(t *testing.T) (string, bool) {
 	t.Helper()
 	ctx := servertest.Context(t, time.Minute)
 	view := p.view(t)
-	rev, err := ops.PinRevision(ctx, p.KVD, view)
+	heads, err := ops.ReadHeads(ctx, p.KVD, view)
 	if err != nil {
 		t.Fatal(err)
 	}
 	warned := 0
-	hashes, err := ops.HashMembers(ctx, p.KVD, view, rev, progress.Func(func(e progress.Event) {
+	hashes, err := ops.HashMembers(ctx, p.KVD, view, heads.Pinned, progress.Func(func(e progress.Event) {
 		if e.Warning {
 			warned++
 		}

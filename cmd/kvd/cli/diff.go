@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/diff"
 	"kvd/pkg/ops/fault"
-	"kvd/pkg/ops/kube/codec"
 )
 
 // diffOptions are the flags of kvd diff.
@@ -21,6 +18,7 @@ type diffOptions struct {
 	diff.Options
 	from     sourceFlags
 	a, b     sideSpec
+	prefix   string
 	ignore   []string
 	by       string
 	stat     bool
@@ -31,7 +29,7 @@ type diffOptions struct {
 
 func (o *diffOptions) addFlags(fs *pflag.FlagSet) {
 	o.from.addFlags(fs)
-	fs.StringVar(&o.Select.Prefix, "prefix", "", "only keys that begin so")
+	fs.StringVar(&o.prefix, "prefix", "", `only keys that begin so, written as kvd prints them: \x00 is a byte`)
 	fs.StringSliceVar(&o.Select.Resources, "resource", nil, "only objects of this Kubernetes resource: pods, policyreports.wgpolicyk8s.io")
 	fs.StringSliceVarP(&o.Select.Namespaces, "namespace", "n", nil, "only objects in this namespace")
 	fs.StringSliceVar(&o.ignore, "ignore", nil, "fields of objects that are left out, with what is in them: managedFields, status, metadata.annotations")
@@ -40,7 +38,7 @@ func (o *diffOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.by, "by", "", "count by resource or namespace; implies --stat")
 	fs.BoolVar(&o.nameOnly, "name-only", false, "only the names of the keys, one to a line")
 	fs.BoolVar(&o.ShowValues, "show-values", false, "show what Secrets hold, and the values of keys that are no objects")
-	fs.BoolVar(&o.trust, "trust-revisions", false, "take a key with the same revisions on both sides for unchanged, without reading its value; so between two sides of one cluster that was never restored")
+	fs.BoolVar(&o.trust, "trust-revisions", false, "take a key with the same revisions on both sides for unchanged, without reading its value; so between two sides of one cluster that was never restored, and not between two members")
 	fs.BoolVar(&o.hash, "hash", false, "of two members: compare their HashKV first, and read keys only if those differ. Each member in turn stands still meanwhile")
 }
 
@@ -61,47 +59,6 @@ func newDiffCmd(app *App, run func(context.Context, *App, diffOptions) error) *c
 	return diffHelp().apply(cmd)
 }
 
-// check turns what was typed into the library's options.
-func (o *diffOptions) check(app *App, args []string) (err error) {
-	if o.a, err = parseSide(args[0]); err != nil {
-		return err
-	}
-	if o.b, err = parseSide(args[1]); err != nil {
-		return err
-	}
-	if o.Ignore, err = codec.ParseIgnore(o.ignore...); err != nil {
-		return flagMisuse("diff", "--ignore", err.Error(), "want fields as in the object's YAML: status, metadata.annotations")
-	}
-	if o.by == "" {
-		o.by = string(diff.ByResource)
-	} else {
-		o.stat = true
-	}
-	wrong := func(msg string) error { return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diff", Msg: msg} }
-	switch o.By = diff.By(o.by); {
-	case o.By != diff.ByResource && o.By != diff.ByNamespace:
-		return wrong(fmt.Sprintf("--by %q: want resource or namespace", o.by))
-	case o.stat && o.nameOnly:
-		return wrong("--stat and --by count keys, --name-only names them: give one of them")
-	case o.hash && !o.members():
-		return wrong("--hash is for two members: member:m1 member:m2")
-	case app.Global.Output == render.YAML && !o.stat:
-		return flagMisuse("diff", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each; --stat has all three")
-	case app.Global.Output == render.JSON && o.nameOnly:
-		return wrong("--name-only is for reading by line; -o json has the name in each line")
-	}
-	o.Layout, o.Fields = o.from.layout(), !o.stat && !o.nameOnly || len(o.Ignore) > 0
-	for _, side := range []sideSpec{o.a, o.b} {
-		if side.path != "" || side.member != "" {
-			continue // has no need of --member
-		}
-		if err := o.from.check("diff", ""); err != nil {
-			return err
-		}
-	}
-	return o.Select.Check("diff")
-}
-
 func runDiff(ctx context.Context, app *App, o diffOptions) error {
 	a, b, err := o.openSides(ctx, app)
 	if err != nil {
@@ -110,12 +67,16 @@ func runDiff(ctx context.Context, app *App, o diffOptions) error {
 	defer a.Close() //nolint:errcheck // only read
 	defer b.Close() //nolint:errcheck // only read
 	o.ByRevision = o.trust || sameSource(a, b)
+	heads, err := o.pin(ctx, &a, &b)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriterSize(app.IO.Out, 64<<10)
-	r := newDiffReport(a, b, o)
+	r := newDiffReport(a, b, heads, o)
 	if o.hash {
 		same, err := r.compareHashes(ctx, app, a)
 		if err != nil || same {
-			return errors.Join(err, app.printDiff(out, r, o), out.Flush())
+			return errors.Join(err, app.printDiff(out, r, o), out.Flush(), r.judge())
 		}
 	}
 	o.announce(ctx, app, a, b, r)

@@ -24,7 +24,8 @@ A side is one of
 
 Two members are compared at one revision that all have, each from its own data.
 Where they differ, the others are asked too (of 1000 keys at most), and who is in
-the minority is named.
+the minority is named. A member that has applied as much of the log as the others
+and is at a lower revision has lost something: it is named, and the exit status is 3.
 
 A revision that was compacted cannot be a side: etcd has it no more, and what was
 deleted before the oldest revision nobody can tell. The oldest, and the head, are
@@ -33,7 +34,7 @@ in the error.
 Output is a stream, in the order of the keys; -o json is a line for each key and
 one with the summary. Values of Secrets are masked, unless --show-values.`,
 		Cost: `Of one member at two revisions: the names of the selected keys twice, and the values of what differs. From two places
-  every selected value, at --limit-rate (64 MiB/s) or less, unless --trust-revisions; a file is read twice at most, past
+  every selected value, at --limit-rate (64 MiB/s) or less, unless --trust-revisions, which two members refuse; a file is read twice at most, past
   the page cache of whoever uses it. --history reads all changes since the oldest kept revision by a watch. --hash has
   each member in turn stand still while it reads all it has. Memory is bounded, whatever the size.`,
 		Example: `

@@ -80,8 +80,7 @@ type openSide struct {
 }
 
 // openSides opens both sides and finds their revisions. Two revisions of the running
-// cluster are read from one member, and two members without a revision at one that
-// all members have.
+// cluster are read from one member.
 func (o *diffOptions) openSides(ctx context.Context, app *App) (a, b openSide, err error) {
 	if a, err = o.openOne(ctx, app, o.a, o.from.member); err != nil {
 		return a, b, err
@@ -93,14 +92,17 @@ func (o *diffOptions) openSides(ctx context.Context, app *App) (a, b openSide, e
 	if b, err = o.openOne(ctx, app, o.b, like); err != nil {
 		return a, b, errors.Join(err, a.Close())
 	}
-	if o.members() && a.spec.latest() && b.spec.latest() {
-		rev, err := ops.PinRevision(ctx, a.client, a.view)
-		if err != nil {
-			return a, b, errors.Join(err, a.Close(), b.Close())
-		}
-		a.Rev, b.Rev = rev, rev
-	}
 	return a, b, nil
+}
+
+// pin has two members without a revision read at one that all members have, and
+// returns what is known of who is at which.
+func (o *diffOptions) pin(ctx context.Context, a, b *openSide) (heads ops.Heads, err error) {
+	if o.members() && a.spec.latest() && b.spec.latest() {
+		heads, err = ops.ReadHeads(ctx, a.client, a.view)
+		a.Rev, b.Rev = heads.Pinned, heads.Pinned
+	}
+	return heads, err
 }
 
 // members reports that two members are compared, and not two revisions.
@@ -143,6 +145,12 @@ func (s *openSide) revision() (int64, error) {
 
 // Close releases what was opened.
 func (s openSide) Close() error { return s.source.Close() }
+
+// twoMembers reports that two places of a running cluster are compared that may be
+// two members.
+func (o *diffOptions) twoMembers() bool {
+	return o.a.live() && o.b.live() && o.a.member != o.b.member
+}
 
 // sameSource reports that both sides are read from one file or member, where a key
 // of the same revision is the same.

@@ -25,7 +25,8 @@ type diffReport struct {
 	Groups  []diff.Group     `json:"groups"`
 	Notes   []string         `json:"notes,omitempty"`
 	Hashes  []ops.MemberHash `json:"hashes,omitempty"`
-	Verdict string           `json:"verdict,omitempty"` // on which members differ from most
+	Lost    []string         `json:"lost_revisions,omitempty"` // members whose history is another one
+	Verdict string           `json:"verdict,omitempty"`        // on which members differ from most
 
 	jury *ops.Jury
 }
@@ -36,8 +37,9 @@ type diffSide struct {
 	keyspace.Bounds
 }
 
-func newDiffReport(a, b openSide, o diffOptions) *diffReport {
-	return &diffReport{A: diffSide{a.source.Name(), a.Rev, a.bounds}, B: diffSide{b.source.Name(), b.Rev, b.bounds}, By: o.By, Groups: []diff.Group{}}
+func newDiffReport(a, b openSide, heads ops.Heads, o diffOptions) *diffReport {
+	return &diffReport{Lost: heads.Lost, Notes: heads.Lags, Differ: len(heads.Lost) > 0,
+		A: diffSide{a.source.Name(), a.Rev, a.bounds}, B: diffSide{b.source.Name(), b.Rev, b.bounds}, By: o.By, Groups: []diff.Group{}}
 }
 
 func (r *diffReport) finish(s *diff.Summary) {
@@ -53,7 +55,8 @@ func (r *diffReport) compareHashes(ctx context.Context, app *App, a openSide) (s
 	if r.Hashes, err = ops.HashMembers(ctx, a.client, a.view, a.Rev, app.Progress()); err != nil {
 		return false, err
 	}
-	r.Verdict, same, r.Differ = ops.JudgeHashes(r.Hashes, len(a.view.Voters()))
+	verdict, same, differ := ops.JudgeHashes(r.Hashes, len(a.view.Voters()))
+	r.Verdict, r.Differ = verdict, r.Differ || differ
 	return same, nil
 }
 
@@ -63,10 +66,12 @@ func (r *diffReport) judge() error {
 		return nil
 	}
 	e := &fault.Error{Kind: fault.Wanting, Cause: "differ", Op: "diff", Msg: count(int(r.Total.Keys()), "key") + " differ"}
-	switch r.Total.Keys() {
-	case 0:
+	switch {
+	case len(r.Lost) > 0 && r.Total.Keys() == 0:
+		e.Msg = "a member has lost revisions: " + strings.Join(r.Lost, "; ")
+	case r.Total.Keys() == 0:
 		e.Msg = "the hashes of the members differ, and at this revision no key does: what they keep of older revisions is not the same"
-	case 1:
+	case r.Total.Keys() == 1:
 		e.Msg += "s"
 	}
 	return e
@@ -74,12 +79,16 @@ func (r *diffReport) judge() error {
 
 // announce says what will be read from members, and what cannot be told.
 func (o *diffOptions) announce(ctx context.Context, app *App, a, b openSide, r *diffReport) {
+	hint := "; --trust-revisions reads names only"
+	if o.twoMembers() {
+		hint = "" // what it takes for granted is what they are compared for
+	}
 	for _, s := range []openSide{a, b} {
 		if !s.spec.live() || o.ByRevision {
 			continue
 		}
 		if cost, err := s.source.Cost(ctx, keyspace.Query{}); err == nil {
-			app.warn("reads every value of the range from %s, %s at most, at %s/s; --trust-revisions reads names only", s.source.Name(), sizeText(cost.Bytes), sizeText(int64(o.from.rate)))
+			app.warn("reads every value of the range from %s, %s at most, at %s/s%s", s.source.Name(), sizeText(cost.Bytes), sizeText(int64(o.from.rate)), hint)
 		}
 	}
 	from, to := a, b
@@ -135,12 +144,18 @@ func (r *diffReport) draw(w io.Writer, table bool) error {
 			said = append(said, fmt.Sprintf("%d %s", n, kindText(k)))
 		}
 	}
-	if len(said) == 0 {
+	switch {
+	case len(said) == 0 && r.Differ:
+		said = []string{"no key differs at this revision"}
+	case len(said) == 0:
 		said = []string{"no difference"}
 	}
 	fmt.Fprintf(w, "A: %s at revision %d\nB: %s at revision %d\n", render.Safe(r.A.Source), r.A.Revision, render.Safe(r.B.Source), r.B.Revision)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", render.Safe(n))
+	}
+	for _, l := range r.Lost {
+		fmt.Fprintf(w, "lost: %s\n", render.Safe(l))
 	}
 	if r.Verdict != "" {
 		fmt.Fprintf(w, "verdict: %s\n", render.Safe(r.Verdict))
@@ -231,7 +246,8 @@ func diffWords(e *diff.Entry) []string {
 		out = append(out, sameOrNot(e)...)
 	}
 	if e.Majority != "" {
-		out = append(out, map[string]string{"a": "most members are like A", "b": "most members are like B", "none": "no majority among the members"}[e.Majority])
+		out = append(out, map[string]string{"a": "most members are like A", "b": "most members are like B", "none": "no majority among the members",
+			"neither": "most members agree on something else"}[e.Majority])
 	}
 	return out
 }

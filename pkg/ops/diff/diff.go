@@ -89,8 +89,9 @@ type Entry struct {
 	Fields []codec.FieldChange // of an object that changed
 	Opaque string              // why the fields of an object that changed can't be told
 
-	// Majority says with which side most members hold, "a" or "b", or "none"; empty
-	// where nobody was asked.
+	// Majority says with which side most members hold, "a" or "b", "neither" where
+	// most agree on something else, or "none" where most do not agree; empty where
+	// nobody was asked.
 	Majority string
 	// ShowValues writes the values into JSON.
 	ShowValues bool
