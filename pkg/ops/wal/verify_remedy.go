@@ -76,8 +76,16 @@ func (x *exam) hintNotAMember() string {
 
 // hintBehind is for a database that is older than the newest snapshot record.
 func (x *exam) hintBehind() string {
-	newer := fmt.Sprintf("keep a copy of the data directory; with a database of this member that has come to entry %d or further in place of the one there, a start applies the rest of the log, and nothing is lost", x.newest().Index)
-	return newer + "; if there is none: " + x.remedy()
+	where, from := "where it belongs", uint64(1)
+	if db := x.Database; db != nil {
+		where, from = "in place of "+db.Path+", which is moved away and kept", db.ConsistentIndex+1
+	}
+	hint := fmt.Sprintf("put a database of this member that has come to entry %d or further %s, and a start applies the rest of the log, so that nothing is lost; if there is none: %s",
+		x.newest().Index, where, x.remedy())
+	if lost := span(from, x.all.Index); lost != nil && x.standing != isAlien {
+		hint += fmt.Sprintf("; what is lost by that, `kvd wal dump %s --index %d..%d` shows, as far as the log has it", x.Dir, lost.From, lost.To)
+	}
+	return hint
 }
 
 // hintChain is for a segment that does not go on where the one before it ended.
