@@ -53,7 +53,9 @@ type deletion struct {
 	now    time.Time // ages are reckoned from it
 
 	selector keyspace.Selector
+	roots    *roots
 	protect  protector
+	layout   keys.Layout // of opts, with the roots that were found among the keys
 	known    revclock.Answer
 	found    *survey
 	before   latency // of small writes, once it is measured
@@ -80,18 +82,21 @@ func PlanDelete(ctx context.Context, client *cluster.Client, view cluster.View, 
 	if err := canCommit(view, opDelete); err != nil {
 		return nil, err
 	}
-	d := &deletion{client: client, opts: o, sink: sink, now: time.Now()}
+	d := &deletion{client: client, opts: o, sink: sink, now: time.Now(), roots: newRoots(o.Layout)}
 	if o.Known != nil {
 		d.known = o.Known(d.now)
 	}
 	if err := d.findRoot(ctx); err != nil {
 		return nil, err
 	}
-	d.selector, d.protect = o.Select.Selector(d.opts.Layout), newProtector(d.opts.Layout)
-	if err := d.refuse(d.protect.selected(o.Select)); err != nil {
+	d.selector = o.Select.Selector(d.opts.Layout)
+	if err := d.refuse(newProtector(nil).selected(o.Select)); err != nil {
 		return nil, err
 	}
 	if err := d.look(ctx, view); err != nil {
+		return nil, err
+	}
+	if err := o.Select.check(d.layout); err != nil {
 		return nil, err
 	}
 	if err := d.refuse(d.found.protected); err != nil {
@@ -114,35 +119,6 @@ func (d *deletion) look(ctx context.Context, view cluster.View) error {
 		}
 	}
 	return err
-}
-
-// findRoot looks whether a prefix lies below a --etcd-prefix nobody told us about,
-// since what is protected there would not be seen.
-func (d *deletion) findRoot(ctx context.Context) error {
-	quorum, err := d.client.Quorum(ctx)
-	if err != nil {
-		return err
-	}
-	for i, c := range d.opts.Select.Prefix {
-		root := d.opts.Select.Prefix[:i]
-		if c != '/' || i == 0 || slices.Contains(d.opts.Layout.Prefixes, root) {
-			continue
-		}
-		for _, name := range []string{"default", "kube-system"} {
-			marker := root + "/namespaces/" + name
-			if _, ok := keys.PrefixOf(marker); !ok {
-				continue
-			}
-			r, err := quorum.Get(ctx, marker)
-			if err != nil {
-				return err
-			}
-			if r.Count > 0 {
-				d.opts.Layout = d.opts.Layout.With(root)
-			}
-		}
-	}
-	return d.opts.Select.check(d.opts.Layout)
 }
 
 // refuse names what is protected and not meant.

@@ -48,28 +48,48 @@ func protectedGroups() []string { return []string{"config.openshift.io", "operat
 // systemNamespaces hold what the cluster itself runs on.
 func systemNamespaces() []string { return []string{"kube-system", "kube-public", "kube-node-lease"} }
 
-// protector says what of a key space is protected.
+// protector says what of a key space is protected. A key may lie below several
+// roots, as /registry/a/secrets/b/s does where one cluster has the --etcd-prefix
+// /registry and another /registry/a: it is looked at as an object of each.
 type protector struct {
-	layout    keys.Layout
+	roots     []string
 	resources []string
 }
 
-func newProtector(l keys.Layout) protector { return protector{l, protectedResources()} }
+func newProtector(roots []string) protector { return protector{roots, protectedResources()} }
 
-// of returns the names under which a key is protected, as --i-mean-it takes them:
-// none, one or two.
+// of returns the names under which a key is protected, as --i-mean-it takes them.
 func (p protector) of(key string) []string {
-	k, ok := p.layout.Parse(key)
+	switch {
+	case key == protectMarker:
+		return []string{protectMarker}
+	case strings.HasPrefix(key, lead.Prefix):
+		return []string{protectElection}
+	}
+	var out []string
+	for _, root := range p.roots {
+		for _, name := range p.below(root, key) {
+			if !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	if _, root := keys.PrefixOf(key); root && !slices.Contains(out, "namespaces") { // of a cluster whose prefix nobody told
+		out = append(out, "namespaces")
+	}
+	return out
+}
+
+// below returns the names under which a key is protected if root is some cluster's
+// --etcd-prefix.
+func (p protector) below(root, key string) []string {
+	path, ok := strings.CutPrefix(key, root)
+	if !ok || !strings.HasPrefix(path, "/") {
+		return nil
+	}
+	const any = "/root" // a layout has no empty prefix, and a cluster may
+	k, rest, ok := keys.Layout{Prefixes: []string{any}}.Split(any + path)
 	if !ok {
-		switch {
-		case key == protectMarker:
-			return []string{protectMarker}
-		case strings.HasPrefix(key, lead.Prefix):
-			return []string{protectElection}
-		}
-		if _, root := keys.PrefixOf(key); root { // of a cluster whose prefix nobody told
-			return []string{"namespaces"}
-		}
 		return nil
 	}
 	var out []string
@@ -78,8 +98,9 @@ func (p protector) of(key string) []string {
 	}
 	// Events say what was, and custom resources in there are named by their kind
 	// or by the namespace, which is looked at before.
-	if k.Group == "" && k.Resource != "events" && slices.Contains(systemNamespaces(), k.Namespace) {
-		out = append(out, protectSpace+k.Namespace)
+	ns, _, namespaced := strings.Cut(rest, "/")
+	if namespaced && k.Group == "" && k.Resource != "events" && slices.Contains(systemNamespaces(), ns) {
+		out = append(out, protectSpace+ns)
 	}
 	return out
 }

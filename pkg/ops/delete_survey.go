@@ -11,6 +11,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/progress"
 )
@@ -46,9 +48,32 @@ type survey struct {
 	ageless   int64
 }
 
-// survey walks over the selected keys, with their values where their age is to be
-// read from them.
-func (d *deletion) survey(ctx context.Context) (*survey, error) {
+// resurveys is how often a survey is begun again because the history was compacted
+// below it, before it is given up.
+const resurveys = 5
+
+// survey looks at the selected keys, and again where roots are found among them, or
+// where a compaction overtook it.
+func (d *deletion) survey(ctx context.Context) (s *survey, err error) {
+	for again := 0; ; {
+		d.layout, d.protect = d.roots.layout(), newProtector(d.roots.known)
+		s, err = d.walk(ctx)
+		switch {
+		case fault.CauseOf(err) == cluster.CauseCompacted && again < resurveys:
+			again++
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if more, err := d.ask(ctx); err != nil || !more {
+			return s, err
+		}
+	}
+}
+
+// walk goes over the selected keys at the latest revision, with their values where
+// their age is to be read from them.
+func (d *deletion) walk(ctx context.Context) (*survey, error) {
 	bounds, err := d.source.Bounds(ctx)
 	if err != nil {
 		return nil, err
@@ -61,23 +86,9 @@ func (d *deletion) survey(ctx context.Context) (*survey, error) {
 			if seen++; seen%keysReported == 0 {
 				d.sink.Event(progress.Event{Op: opDelete, Phase: "looking at the keys", Done: seen, Unit: "keys"})
 			}
-			key := string(i.Key)
-			if !d.selector.Has(key) {
-				return nil
+			if d.selector.Has(string(i.Key)) {
+				s.see(d, i, rnd)
 			}
-			switch d.old(i) {
-			case ageYoung:
-				s.younger++
-				return nil
-			case ageUnknown:
-				s.ageless++
-				return nil
-			}
-			for _, name := range d.protect.of(key) {
-				s.protected[name]++
-			}
-			s.newest = max(s.newest, i.ModRevision)
-			s.group(d, key).add(key, i.Size, d.namesOnly(), rnd)
 			return nil
 		})
 		if err != nil {
@@ -90,6 +101,25 @@ func (d *deletion) survey(ctx context.Context) (*survey, error) {
 	return s, d.measure(ctx, s)
 }
 
+// see takes in a key that is selected, but for its age.
+func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
+	switch d.old(i) {
+	case ageYoung:
+		s.younger++
+		return
+	case ageUnknown:
+		s.ageless++
+		return
+	}
+	key := string(i.Key)
+	for _, name := range d.protect.of(key) {
+		s.protected[name]++
+	}
+	d.roots.look(key, d.protect)
+	s.newest = max(s.newest, i.ModRevision)
+	s.group(d, key).add(key, i.Size, d.namesOnly(), rnd)
+}
+
 const keysReported = 5000
 
 // namesOnly reports that keys are selected without a look at their values.
@@ -98,7 +128,7 @@ func (d *deletion) namesOnly() bool { return d.opts.Select.OlderThan == 0 }
 // groupPrefix names the group of a key: that of its resource, or the one of all keys
 // that are no objects of Kubernetes.
 func (d *deletion) groupPrefix(key string) (prefix string, object bool) {
-	if prefix, object = d.opts.Layout.ResourcePrefix(key); !object {
+	if prefix, object = d.layout.ResourcePrefix(key); !object {
 		prefix = d.opts.Select.Prefix
 	}
 	return prefix, object
@@ -117,7 +147,7 @@ func (s *survey) group(d *deletion, key string) *DeleteGroup {
 		} else {
 			g.RawPrefix = []byte(prefix)
 		}
-		if k, ok := d.opts.Layout.Parse(key); ok {
+		if k, _, ok := d.layout.Split(key); ok {
 			g.Resource = k.GroupResource()
 		}
 		s.groups[prefix] = g

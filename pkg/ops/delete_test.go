@@ -232,7 +232,7 @@ func TestDeleteRefuses(t *testing.T) {
 		{space("a"), nil, "protected", "secrets (1 key)"},
 		{space("kube-system"), nil, "protected", "namespace/kube-system"},
 		{kind("configmaps"), nil, "protected", "namespace/kube-system (1 key)"},
-		{prefixed("/own/"), nil, "protected", "namespaces (1 key)"},
+		{prefixed("/own/"), nil, "whole_registry", "/own/prefix/"},
 		{prefixed("/own/prefix/"), nil, "whole_registry", "/own/prefix/"},
 		{prefixed("/own/prefix/s"), nil, "protected", "secrets (1 key)"},
 		{kind("events"), nil, "", ""},

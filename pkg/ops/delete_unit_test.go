@@ -13,7 +13,7 @@ import (
 )
 
 func TestWhatIsNeverDeletedBySlip(t *testing.T) {
-	p := newProtector(keys.Default().With("/my/base"))
+	p := newProtector(append(keys.Default().Prefixes, "/my/base", "/registry/inner", "", "tenant/registry"))
 	for key, want := range map[string]string{
 		"/registry/secrets/default/s":                                      "secrets",
 		"/registry/namespaces/a":                                           "namespaces",
@@ -28,6 +28,16 @@ func TestWhatIsNeverDeletedBySlip(t *testing.T) {
 		"/registry/secrets/kube-system/s":                                  "secrets namespace/kube-system",
 		"/my/base/secrets/a/s":                                             "secrets",
 		"/other/base/namespaces/default":                                   "namespaces",
+		"/registry/secrets/a/b/c":                                          "secrets",
+		"/registry/clusterroles/ns/x":                                      "clusterroles",
+		"/registry/minions/a/b":                                            "nodes",
+		"/registry/inner/deployments/a/d":                                  "deployments",
+		"/registry/inner/namespaces/default":                               "namespaces",
+		"/registry/inner/configmaps/kube-system/c/d":                       "namespace/kube-system",
+		"/registry/other/secrets/a/s":                                      "",
+		"tenant/registry/secrets/a/s":                                      "secrets",
+		"/secrets/a/s":                                                     "secrets",
+		"/my/basement/secrets/a/s":                                         "",
 		"compact_rev_key":                                                  "compact_rev_key",
 		"kvd/schedule/defrag/1":                                            "kvd-elections",
 		"/registry/events/kube-system/e":                                   "",

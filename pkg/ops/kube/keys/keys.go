@@ -52,7 +52,7 @@ func (l Layout) With(prefix string) Layout {
 // segment with a dot is a group, as every custom resource's group has one and no
 // built-in resource does; a plural and one or two segments follow it.
 func (l Layout) Parse(key string) (Key, bool) {
-	k, rest, ok := l.split(key)
+	k, rest, ok := l.Split(key)
 	if !ok {
 		return Key{}, false
 	}
@@ -77,16 +77,16 @@ func (l Layout) Parse(key string) (Key, bool) {
 // share, with a slash at its end: "/registry/services/specs/". It is true also
 // for a key whose rest Parse does not understand.
 func (l Layout) ResourcePrefix(key string) (string, bool) {
-	_, rest, ok := l.split(key)
+	_, rest, ok := l.Split(key)
 	if !ok {
 		return "", false
 	}
 	return key[:len(key)-len(rest)], true
 }
 
-// split takes prefix and resource off a key. rest is what follows the slash
-// after the resource.
-func (l Layout) split(key string) (k Key, rest string, ok bool) {
+// Split takes prefix and resource off a key, whether Parse understands the rest or
+// not. rest is what follows the slash after the resource.
+func (l Layout) Split(key string) (k Key, rest string, ok bool) {
 	for _, p := range l.Prefixes {
 		if after, found := strings.CutPrefix(key, p+"/"); found && len(p) > len(k.Prefix) {
 			k.Prefix, rest = p, after

@@ -1,0 +1,105 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/plan"
+	"kvd/pkg/server/servertest"
+)
+
+// A cluster of Kubernetes whose --etcd-prefix nobody told is recognised wherever it
+// lies: below a known one, below one that was told too short, or without a slash.
+// Its protected things are, and it is never deleted as a whole.
+func TestDeleteFindsRoots(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, quota: 64 * mib}.build(t)
+	ctx := servertest.Context(t, time.Minute)
+	put := func(names ...string) {
+		var ops []clientv3.Op
+		for _, key := range names {
+			ops = append(ops, clientv3.OpPut(key, "v"))
+		}
+		if _, err := p.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, root := range []string{"/registry/cluster1", "/my/prefix", "tenant/registry", "/my/nested/one"} {
+		put(root+"/namespaces/default", root+"/namespaces/kube-system", root+"/secrets/a/s1", root+"/secrets/a/s2", root+"/clusterroles/admin",
+			root+"/deployments/a/d", root+"/minions/n", root+"/pods/a/p")
+	}
+	// Names as a cluster's, and no cluster; and what parses as nothing.
+	put("/app/users/1", "/app/secrets/a/b", "/registry/secrets/a/b/c", "/registry/clusterroles/ns/x", "/registry/pods/a/p")
+	under := func(prefix string) func(*ops.DeleteOptions) {
+		return func(o *ops.DeleteOptions) { o.Layout = keys.Default().With(prefix) }
+	}
+	kind := func(name string) ops.DeleteSelection {
+		return ops.DeleteSelection{Selection: keyspace.Selection{Resources: []string{name}}}
+	}
+	for _, tc := range []struct {
+		sel   ops.DeleteSelection
+		root  string // told
+		mean  string
+		cause string
+		says  string // all of these, by a blank
+	}{
+		{prefixed("/registry/cluster1"), "", "", "whole_registry", "/registry/cluster1/"},
+		{prefixed("/registry/cluster1"), "", "namespaces", "whole_registry", ""},
+		{prefixed("/registry/cluster1/"), "", "", "whole_registry", ""},
+		{prefixed("/registry/cl"), "", "", "whole_registry", ""},
+		{prefixed("/registry/cluster1/s"), "", "", "protected", "secrets"},
+		{prefixed("/registry/cluster1/secrets/a/s1"), "", "", "protected", "secrets"},
+		{kind("cluster1"), "", "", "protected", "namespaces nodes clusterroles"},
+		{ops.DeleteSelection{Selection: keyspace.Selection{Resources: []string{"cluster1"}, Namespaces: []string{"clusterroles"}}}, "", "", "protected", "clusterroles"},
+		{prefixed("/my/prefix"), "/my", "", "whole_registry", ""},
+		{prefixed("/my/pre"), "/my", "", "whole_registry", "/my/prefix/"},
+		{kind("prefix"), "/my", "namespaces", "protected", "nodes clusterroles"},
+		{prefixed("/m"), "", "namespaces", "whole_registry", ""},
+		{prefixed("/my/"), "", "namespaces", "whole_registry", ""},
+		{prefixed("/my/prefix/d"), "", "", "protected", "deployments"},
+		{prefixed("/my/nested/one/sec"), "/my", "", "protected", "secrets"},
+		{prefixed("tenant/"), "", "", "whole_registry", "tenant/registry/"},
+		{prefixed("tenant/registry/secrets/a/"), "", "", "protected", "secrets"},
+		{prefixed("/registry/secrets/a/"), "", "", "protected", "secrets"},
+		{prefixed("/registry/clusterroles/ns/"), "", "", "protected", "clusterroles"},
+		{prefixed("/app/"), "", "", "", ""},
+		{prefixed("/my/prefix/pods/"), "", "", "", ""},
+		{prefixed("/registry/cluster1/pods/"), "", "", "", ""},
+	} {
+		if tc.root == "" {
+			tc.root = "/registry"
+		}
+		_, err := p.planDelete(t, tc.sel, under(tc.root), meaning(tc.mean))
+		if fault.CauseOf(err) != tc.cause {
+			t.Errorf("%s %v: %v, want %q", tc.sel, tc.mean, err, tc.cause)
+			continue
+		}
+		for _, word := range strings.Fields(tc.says) {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %v: want %q in it", tc.sel, err, word)
+			}
+		}
+	}
+	// Each kind is a step of its own there too.
+	r, err := p.delete(t, prefixed("/registry/cluster1/s"), meaning("secrets"))
+	if err != nil || len(r.Steps) != 1 || r.Steps[0].Subject != "secrets" || r.Steps[0].State != plan.Done {
+		t.Errorf("%v: %+v", err, r.Steps)
+	}
+	if n := p.count(t, "/registry/cluster1/"); n != 6 {
+		t.Errorf("%d keys are left, want 6", n)
+	}
+	var notes string
+	if pl, err := p.planDelete(t, prefixed("/my/prefix/pods/")); err == nil {
+		notes = strings.Join(pl.Notes, "; ")
+	}
+	if !strings.Contains(notes, "finalizers") {
+		t.Errorf("notes: %s", notes)
+	}
+}
