@@ -55,7 +55,10 @@ func (c *Client) Config() Config { return c.cfg }
 // /health, /version) with the bundle's TLS material. The caller owns it and
 // calls CloseIdleConnections.
 func (c *Client) HTTPClient() *http.Client {
-	tr := &http.Transport{DisableKeepAlives: true}
+	// Without HTTP/2, for which net/http would put TLS settings into a transport that has
+	// none, with its first request: whoever takes an endpoint without a scheme looks at
+	// these to see whether TLS is wanted.
+	tr := &http.Transport{DisableKeepAlives: true, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	if c.tls != nil {
 		tr.TLSClientConfig = c.tls.Clone()
 	}

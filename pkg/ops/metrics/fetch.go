@@ -29,8 +29,6 @@ const (
 // is reached with TLS if the client has TLS material. Errors are *fault.Error:
 // Unavailable, or Denied where a certificate or a permission is missing.
 func Fetch(ctx context.Context, client *http.Client, address string) (*Sample, error) {
-	// net/http completes the client's TLS settings with its first request: whoever
-	// asks several members at once with one client gives their schemes.
 	u, err := URL(address, !strings.Contains(address, "://") && hasTLS(client))
 	if err != nil {
 		return nil, err
