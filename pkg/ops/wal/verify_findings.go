@@ -65,13 +65,13 @@ func (x *exam) judge() {
 	switch v.Outcome {
 	case Starts:
 	case Repairs:
+		if b := v.damage; b.Behind > 0 { // no write that was cut short: what is behind it was written after it
+			x.add(Critical, cause, x.copyFirst(), "%s; but %d records behind it can be read, and are lost by that", v.Why, b.Behind)
+			break
+		}
 		x.add(Warning, cause, "nothing to do: such a write was not acknowledged, unless the disk lost what it had called written", "%s", v.Why)
 	case Drops:
-		hint := "copy the WAL folder before anything is started on it; " + x.remedy()
-		if x.Live != "" {
-			hint = x.remedy()
-		}
-		x.add(Critical, cause, hint, "%s", v.Why)
+		x.add(Critical, cause, x.copyFirst(), "%s", v.Why)
 	case NotKnown:
 		x.add(Critical, CauseUnread, x.hint(CauseUnread), "%s", v.Why)
 	case Silent, Refuses:

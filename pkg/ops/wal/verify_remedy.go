@@ -53,6 +53,14 @@ func (x *exam) remedy() string {
 	return "one of several members: `kvd member replace " + name + "`; the only one: " + restore
 }
 
+// copyFirst is remedy for a log of which a start destroys something.
+func (x *exam) copyFirst() string {
+	if x.Live != "" {
+		return x.remedy()
+	}
+	return "copy the WAL folder before anything is started on it; " + x.remedy()
+}
+
 // rebuilds reports whether a start makes the whole database of the log alone.
 func (x *exam) rebuilds() bool {
 	return x.stop == nil && x.newest().Index == 0 && len(x.runs) > 0 && x.runs[0].from.Index <= 1 && x.segments[0].Index == 0

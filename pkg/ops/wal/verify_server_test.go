@@ -83,6 +83,11 @@ func scenes() []scene {
 			r := t.v.entry(2, 3)
 			t.change(r.File, r.Offset+8, func(b []byte) { b[0] = 0xff })
 		}},
+		{name: "a length beyond the file, with records behind it", outcome: wal.Repairs, cause: "torn", says: "records behind it can be read", slow: true, hurt: func(t *trial) {
+			r := t.v.entry(-1, -4)
+			t.change(r.File, r.Offset, func(b []byte) { binary.LittleEndian.PutUint64(b, 1<<40) })
+			db(t, t.v.lateDB)
+		}},
 		{name: "a length of 0", outcome: wal.Drops, cause: "zero_length", hurt: func(t *trial) { zeroLength(-1, -4)(t); db(t, t.v.lateDB) }},
 		{name: "a length of 0 before what is in the database", hurt: zeroLength(-1, -4), outcome: wal.Silent, cause: "zero_length", slow: true},
 		{name: "a length of 0 in an older segment", hurt: zeroLength(1, 5), outcome: wal.Refuses, cause: "zero_length", slow: true},
