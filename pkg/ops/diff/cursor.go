@@ -81,7 +81,6 @@ func least(a, b *cursor, h *history) (key []byte, more bool) {
 // history is a walk over the changes between two revisions.
 type history struct {
 	change *keyspace.Change
-	after  int64 // changes up to this revision are passed over
 	failed error
 	next   func() (*keyspace.Change, bool)
 	stop   func()
@@ -106,11 +105,10 @@ func (m *merge) history(ctx context.Context, q keyspace.Query) *history {
 	if from.Rev > to.Rev {
 		from, to = to, from
 	}
-	h.after = from.Rev
-	q.Rev, q.KeysOnly = to.Rev, true
+	q.After, q.Rev, q.KeysOnly = from.Rev, to.Rev, true
 	h.next, h.stop = iter.Pull(func(yield func(*keyspace.Change) bool) {
 		err := to.Changes(ctx, q, func(c *keyspace.Change) error {
-			if c.ModRevision > h.after && !yield(c) {
+			if !yield(c) {
 				return errStopped
 			}
 			return nil

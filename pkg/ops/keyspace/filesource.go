@@ -174,6 +174,9 @@ func (s *FileSource) Changes(ctx context.Context, q Query, fn func(*Change) erro
 	}
 	var base held
 	err = s.sorted(ctx, q, rev, func(c *Change) error {
+		if c.ModRevision <= q.After {
+			return nil
+		}
 		if c.ModRevision <= s.bound.Oldest && base.is(c.Key) {
 			base.set(c)
 			return nil

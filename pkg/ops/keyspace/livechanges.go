@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-semver/semver"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -18,8 +18,9 @@ import (
 const progressEvery = 300 * time.Millisecond
 
 // Changes reads the state at the oldest revision, and then everything since by a
-// watch from there on, for which the member reads all of its history. Both are
-// sorted on this side, in memory as far as that suffices. A member that does not
+// watch from there on, for which the member reads all of its history; with
+// Query.After only what a watch from there on sends. Both are sorted on this side,
+// in memory as far as that suffices. A member that does not
 // tell how far a watch has come (etcd before 3.4.31 and 3.5.13) sends the changes
 // of all keys, of which those of the range are taken.
 //
@@ -33,43 +34,52 @@ func (s *LiveSource) Changes(ctx context.Context, q Query, fn func(*Change) erro
 	if err != nil {
 		return err
 	}
+	since := max(b.Oldest, q.After)
 	if cost, err := s.Cost(ctx, q); err == nil {
 		s.o.Sink.Event(progress.Event{Op: s.o.Op, Subject: s.Name(), Warning: true, Note: fmt.Sprintf(
-			"history is read by a watch from revision %d to %d: the member reads up to %d bytes of its file for that", b.Oldest, rev, cost.Bytes)})
+			"history is read by a watch from revision %d to %d: the member reads up to %d bytes of its file for that", since, rev, cost.Bytes)})
 	}
 	all := newSorter(s.o.Memory, 0, s.o.SpoolDir)
 	defer all.close() //nolint:errcheck // a file without a name
-	if err := s.collect(ctx, q, b.Oldest, rev, all); err != nil {
+	if err := s.collect(ctx, q, b.Oldest, since, rev, all); err != nil {
 		if fault.CauseOf(err) == cluster.CauseCompacted {
 			return &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCompacted, Op: "read", Subject: s.Name(), Err: err,
-				Msg: fmt.Sprintf("revision %d, where history began, was compacted meanwhile", b.Oldest), Hint: "try again"}
+				Msg: fmt.Sprintf("revision %d, where history began, was compacted meanwhile", since), Hint: "try again"}
 		}
 		return err
 	}
 	var c Change
 	return merged([]*sorter{all}, func(key, body []byte) error {
 		c = parseChange(key, body)
-		if q.KeysOnly {
-			c.Value = nil
-		}
 		return fn(&c)
 	})
 }
 
-// collect puts all changes of the range into a sorter, in the order they happened.
-func (s *LiveSource) collect(ctx context.Context, q Query, oldest, rev int64, to *sorter) error {
-	base := q
-	base.Rev, base.KeysOnly = oldest, false
-	err := s.Keys(ctx, base, func(it *Item) error { return to.add(it.Key, appendChange(nil, &Change{Item: *it})) })
-	if err != nil || rev == oldest {
-		return err
+// collect puts the changes of the range after since into a sorter, in the order they
+// happened, and before them, where nothing was left out, the state at the oldest.
+func (s *LiveSource) collect(ctx context.Context, q Query, oldest, since, rev int64, to *sorter) error {
+	if q.After < oldest {
+		base := q
+		base.Rev = oldest
+		err := s.Keys(ctx, base, func(it *Item) error {
+			if it.ModRevision <= q.After {
+				return nil
+			}
+			return to.add(it.Key, appendChange(nil, &Change{Item: *it}))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if rev <= since {
+		return nil
 	}
 	st, err := s.m.Status(ctx)
 	if err != nil {
 		return err
 	}
 	w := watched{s: s, q: q, rev: rev, to: to, asks: tellsProgress(st.Version)}
-	return w.run(ctx, oldest+1)
+	return w.run(ctx, since+1)
 }
 
 // tellsProgress reports whether a server of this version answers a request for
@@ -105,28 +115,29 @@ type watched struct {
 func (w *watched) run(ctx context.Context, from int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := w.s.m.Connect(ctx); err != nil {
-		return err
-	}
 	key, end := Query{}.live()
 	if w.asks {
 		key, end = w.q.live()
 	}
-	client := w.s.m.Etcd()
-	ch := client.Watch(ctx, key, clientv3.WithRange(end), clientv3.WithRev(from), clientv3.WithCreatedNotify())
+	stream, err := w.s.m.Watch(ctx, &pb.WatchCreateRequest{Key: []byte(key), RangeEnd: []byte(end), StartRevision: from})
+	if err != nil {
+		return err
+	}
+	answers := make(chan watchAnswer)
+	go receive(ctx, stream, answers)
 	ask := time.NewTicker(progressEvery)
 	defer ask.Stop()
 	last := time.Now()
 	for {
 		select {
-		case resp, ok := <-ch:
-			if !ok {
-				return w.s.m.Explain(ctx, "read history", ctx.Err())
+		case a := <-answers:
+			if a.err != nil {
+				return a.err
 			}
-			last = time.Now()
-			if done, err := w.take(ctx, resp); err != nil || done {
+			if done, err := w.take(a.resp); err != nil || done {
 				return err
 			}
+			last = time.Now()
 		case <-ask.C:
 			if time.Since(last) > max(w.s.o.Timeout, 4*progressEvery) {
 				return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDeadline, Op: "read history", Subject: w.s.Name(),
@@ -135,18 +146,37 @@ func (w *watched) run(ctx context.Context, from int64) error {
 			if !w.asks {
 				continue
 			}
-			if err := client.RequestProgress(ctx); err != nil {
-				return w.s.m.Explain(ctx, "read history", err)
+			if err := stream.RequestProgress(); err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// take is true when everything up to the last revision has come.
-func (w *watched) take(ctx context.Context, resp clientv3.WatchResponse) (bool, error) {
-	if err := resp.Err(); err != nil {
-		return false, w.s.m.Explain(ctx, "read history", err)
+// watchAnswer is a message of a watch, or how it ended.
+type watchAnswer struct {
+	resp *pb.WatchResponse
+	err  error
+}
+
+// receive hands over one message after the other, and waits with the next one until
+// it is taken.
+func receive(ctx context.Context, from *cluster.WatchStream, to chan<- watchAnswer) {
+	for {
+		resp, err := from.Recv()
+		select {
+		case to <- watchAnswer{resp, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
 	}
+}
+
+// take is true when everything up to the last revision has come.
+func (w *watched) take(resp *pb.WatchResponse) (bool, error) {
 	for _, ev := range resp.Events {
 		if w.at = ev.Kv.ModRevision; w.at > w.rev {
 			return true, nil
@@ -157,12 +187,12 @@ func (w *watched) take(ctx context.Context, resp clientv3.WatchResponse) (bool, 
 	}
 	w.s.o.Sink.Event(progress.Event{Op: w.s.o.Op, Subject: w.s.Name(), Phase: "reading history", Done: w.count, Unit: "revisions"})
 	if w.asks {
-		return resp.IsProgressNotify() && resp.Header.Revision >= w.rev, nil
+		return !resp.Created && len(resp.Events) == 0 && resp.Header.Revision >= w.rev, nil
 	}
-	return w.at >= w.rev, nil
+	return w.at >= w.rev && !resp.Fragment, nil
 }
 
-func (w *watched) keep(ev *clientv3.Event) error {
+func (w *watched) keep(ev *mvccpb.Event) error {
 	if !w.q.contains(ev.Kv.Key) {
 		return nil
 	}
@@ -170,6 +200,9 @@ func (w *watched) keep(ev *clientv3.Event) error {
 		w.rec, w.sub = ev.Kv.ModRevision, 0
 	}
 	c := Change{Item: itemOf(ev.Kv, ev.Kv.ModRevision), Sub: w.sub}
+	if w.q.KeysOnly {
+		c.Value = nil
+	}
 	if ev.Type == mvccpb.Event_DELETE {
 		c.Tombstone, c.Size = true, tombstoneSize(ev.Kv.Key)
 	}

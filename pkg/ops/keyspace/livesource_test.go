@@ -135,7 +135,7 @@ func TestLiveAndItsFileAreTheSame(t *testing.T) {
 		if err != nil || len(loaded) > 0 {
 			t.Errorf("%s: %v, %d more than in the file", name, err, len(loaded))
 		}
-		for _, q := range []keyspace.Query{{}, {Rev: b.Head - 30}, {From: "/registry/pods/ns-1/p3", End: "/registry/pods/ns-1/p3\x00"}, {From: "/none"}} {
+		for _, q := range []keyspace.Query{{}, {Rev: b.Head - 30}, {After: b.Oldest - 1}, {After: b.Head - 20, Rev: b.Head - 5}, {After: b.Head}, {From: "/registry/pods/ns-1/p3", End: "/registry/pods/ns-1/p3\x00"}, {From: "/none"}} {
 			got, want := readChanges(t, s, q), readChanges(t, file, q)
 			if len(got) != len(want) {
 				t.Fatalf("%s: %+v: %d changes, the file has %d", name, q, len(got), len(want))

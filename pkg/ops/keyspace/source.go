@@ -66,6 +66,8 @@ type Query struct {
 	// Rev is the revision that Keys reads at, 0 for the latest; of Changes it is
 	// the last one.
 	Rev int64
+	// After leaves out, of Changes, those of this revision and before.
+	After int64
 	// KeysOnly leaves out the values. Keys of a live cluster have no Size and
 	// no Lease then either, which a server since 3.7 does not look up.
 	KeysOnly bool
