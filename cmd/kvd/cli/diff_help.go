@@ -35,7 +35,7 @@ Output is a stream, in the order of the keys; -o json is a line for each key and
 one with the summary. Values of Secrets are masked, unless --show-values.`,
 		Cost: `Of one member at two revisions: the names of the selected keys twice, and the values of what differs. From two places
   every selected value, at --limit-rate (64 MiB/s) or less, unless --trust-revisions, which two members refuse; a file is read twice at most, past
-  the page cache of whoever uses it. --history reads all changes since the oldest kept revision by a watch. --hash has
+  the page cache of whoever uses it. --history reads the changes since the earlier revision by a watch. --hash has
   each member in turn stand still while it reads all it has. Memory is bounded, whatever the size.`,
 		Example: `
   kvd diff @-500 @head                        # what were the last 500 revisions?

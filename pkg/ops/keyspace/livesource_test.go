@@ -201,3 +201,26 @@ func TestACompactionOnTheWay(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesWithoutValuesKeepNone reads a history that is larger than the memory for
+// sorting, and has no room to write any of it down: without values it fits.
+func TestChangesWithoutValuesKeepNone(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
+	cli := c.Client(t)
+	for i := range 40 {
+		if _, err := cli.Put(t.Context(), fmt.Sprintf("k%d", i%8), strings.Repeat("v", 10_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := keyspace.OpenLive(connect(t, c, 0), keyspace.LiveOptions{Memory: 64 << 10, SpoolDir: t.TempDir() + "/none"})
+	if got := readChanges(t, s, keyspace.Query{KeysOnly: true}); len(got) != 40 {
+		t.Errorf("%d changes, want 40", len(got))
+	}
+	if got := readChanges(t, s, keyspace.Query{After: 39}); len(got) != 2 {
+		t.Errorf("%d changes after revision 39, want those of 40 and 41", len(got))
+	}
+	if err := s.Changes(t.Context(), keyspace.Query{}, func(*keyspace.Change) error { return nil }); err == nil {
+		t.Error("with their values they fit, too: this shows nothing")
+	}
+}
