@@ -24,9 +24,11 @@ type DeleteOptions struct {
 	Layout keys.Layout // where Kubernetes' objects are
 	MeanIt []string    // what is protected and is to go all the same, by its name
 
-	// Snapshot saves one before the first deletion, with what was written up to
-	// revision newest in it, and says where it is; nil: none.
-	Snapshot func(ctx context.Context, view cluster.View, newest int64) (saved string, err error)
+	// Snapshot saves one before the first deletion and says where it is; nil: none.
+	Snapshot func(ctx context.Context, view cluster.View) (saved string, err error)
+	// Saved names a whole snapshot of this cluster that an earlier run has left, or
+	// nothing; its error says why Snapshot could not save one. Nil: there is none.
+	Saved func(ctx context.Context, view cluster.View) (file string, err error)
 	// Known tells which revision is as old as Select.OlderThan, for keys that are
 	// no Kubernetes objects; nil: their age is not known.
 	Known func(now time.Time) revclock.Answer
@@ -102,7 +104,15 @@ func PlanDelete(ctx context.Context, client *cluster.Client, view cluster.View, 
 	if err := d.refuse(d.found.protected); err != nil {
 		return nil, err
 	}
-	return d.plan(), nil
+	p := d.plan()
+	if o.Snapshot != nil && len(d.found.groups) > 0 {
+		first, err := d.snapshotStep(ctx, view)
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append([]plan.Step{first}, p.Steps...)
+	}
+	return p, nil
 }
 
 // look surveys what is selected, on the first member that answers.
@@ -137,22 +147,20 @@ func (d *deletion) refuse(protected map[string]int64) error {
 	if len(names) == 0 {
 		return nil
 	}
+	names = append(names, d.opts.MeanIt...) // so that the hint can be followed as it is
 	slices.Sort(names)
 	slices.Sort(said)
 	return &fault.Error{Kind: fault.Refused, Cause: "protected", Op: opDelete, Subject: d.opts.Select.String(),
 		Msg:  "among what is selected is what is not deleted by a slip: " + strings.Join(said, ", "),
-		Hint: "select less; or, to delete that too, name it: --i-mean-it " + strings.Join(names, ",")}
+		Hint: "select less; or, to delete that too, name it: --i-mean-it " + strings.Join(slices.Compact(names), ",")}
 }
 
-// plan makes the steps of what was found.
+// plan makes the steps of what was found, but for the snapshot.
 func (d *deletion) plan() *plan.Plan {
 	p := &plan.Plan{Op: opDelete, Detail: d.found.detail(d.opts.Select), Notes: d.notes()}
 	if len(d.found.groups) == 0 {
 		p.Steps = []plan.Step{{StepResult: plan.StepResult{Subject: "cluster", Action: "delete", State: plan.Skipped, Reason: "no key is selected"}}}
 		return p
-	}
-	if d.opts.Snapshot != nil {
-		p.Steps = append(p.Steps, d.snapshotStep())
 	}
 	for _, g := range d.found.sorted() {
 		p.Steps = append(p.Steps, d.step(g))
@@ -182,20 +190,6 @@ func (d *deletion) notes() []string {
 		out = append(out, "no snapshot is taken: what is deleted can be had back only until the next compaction, or from a backup")
 	}
 	return append(out, "deleting makes history of live data; its space is free after `kvd alarm recover`, or `kvd compact` and `kvd defrag`")
-}
-
-func (d *deletion) snapshotStep() plan.Step {
-	return plan.Step{
-		StepResult: plan.StepResult{Subject: "cluster", Action: "save a snapshot"},
-		Do: func(ctx context.Context, r *plan.StepResult) error {
-			view, err := d.client.View(ctx)
-			if err != nil {
-				return err
-			}
-			r.Reason, err = d.opts.Snapshot(ctx, view, d.found.newest)
-			return err
-		},
-	}
 }
 
 // deleteHint says how to make room where live data takes it: with the first of these

@@ -42,7 +42,6 @@ type survey struct {
 	rev       int64
 	groups    map[string]*DeleteGroup
 	protected map[string]int64
-	newest    int64 // the last revision that any of them was written at
 	objects   int64 // of Kubernetes
 	younger   int64
 	ageless   int64
@@ -116,7 +115,6 @@ func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
 		s.protected[name]++
 	}
 	d.roots.look(key, d.protect)
-	s.newest = max(s.newest, i.ModRevision)
 	s.group(d, key).add(key, i.Size, d.namesOnly(), rnd)
 }
 

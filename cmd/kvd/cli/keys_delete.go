@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +12,9 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/plan"
-	"kvd/pkg/ops/snapshot"
 )
+
+const keysDeleteOp = "keys delete"
 
 // keysDeleteOptions are the flags of kvd keys delete.
 type keysDeleteOptions struct {
@@ -25,6 +23,7 @@ type keysDeleteOptions struct {
 	plan     planFlags
 	snapshot string
 	none     bool // no snapshot
+	prefix   string // as it is typed
 	state    string
 	kube     string
 }
@@ -33,7 +32,7 @@ func (o *keysDeleteOptions) addFlags(fs *pflag.FlagSet) {
 	o.Layout = keys.Default()
 	o.client.addFlags(fs)
 	o.plan.addFlags(fs)
-	fs.StringVar(&o.Select.Prefix, "prefix", "", "keys that begin so")
+	fs.StringVar(&o.prefix, "prefix", "", `keys that begin so, written as kvd prints them: \x00 is a byte`)
 	fs.StringSliceVar(&o.Select.Resources, "resource", nil, "objects of this Kubernetes resource, by its plural and a custom one's group: events, policyreports.wgpolicyk8s.io")
 	fs.StringSliceVarP(&o.Select.Namespaces, "namespace", "n", nil, "objects in this namespace; the Namespace itself stays")
 	fs.DurationVar(&o.Select.OlderThan, "older-than", 0, "only objects that kubectl shows an AGE of at least this for; other keys with --state-dir")
@@ -61,9 +60,9 @@ func newKeysDeleteCmd(app *App, run func(context.Context, *App, keysDeleteOption
 	return keysDeleteHelp().apply(cmd)
 }
 
-func (o *keysDeleteOptions) check(now time.Time) error {
+func (o *keysDeleteOptions) check(now time.Time) (err error) {
 	wrong := func(msg string) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "keys delete", Msg: msg}
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: keysDeleteOp, Msg: msg}
 	}
 	switch {
 	case o.none && o.snapshot != "":
@@ -72,6 +71,9 @@ func (o *keysDeleteOptions) check(now time.Time) error {
 		return wrong("--older-than can't be negative")
 	case o.state != "" && o.Select.OlderThan == 0:
 		return wrong("--state-dir tells ages, and no --older-than asks for one")
+	}
+	if o.Select.Prefix, err = unescape(keysDeleteOp, "--prefix", o.prefix); err != nil {
+		return err
 	}
 	if o.kube != "" {
 		o.Layout = o.Layout.With(o.kube)
@@ -90,52 +92,9 @@ func runKeysDelete(ctx context.Context, app *App, o keysDeleteOptions) error {
 			}
 		}
 		if !o.none {
-			o.Snapshot = o.saveFirst(client, app)
+			first := &firstSnapshot{client: client, app: app, file: o.snapshot}
+			o.Saved, o.Snapshot = first.find, first.save
 		}
 		return ops.PlanDelete(ctx, client, view, o.DeleteOptions, app.Progress())
 	})
-}
-
-// saveFirst returns what saves the snapshot. The one of a run that was interrupted
-// is as good, if nothing that is to be deleted was written since.
-func (o *keysDeleteOptions) saveFirst(client *cluster.Client, app *App) func(context.Context, cluster.View, int64) (string, error) {
-	return func(ctx context.Context, view cluster.View, newest int64) (string, error) {
-		s := snapshot.DefaultSaveOptions()
-		s.Dest, s.Manifest, s.KvdVersion = o.snapshot, snapshot.ManifestPath(o.snapshot), version
-		if m := savedBefore(s.Dest, view); m != nil && m.Revision >= newest {
-			return "", plan.Skip(fmt.Sprintf("%s, of revision %d, has all that is to be deleted", s.Dest, m.Revision))
-		}
-		if err := s.CheckDest(); err != nil {
-			return "", hinted(err, "file_exists", "give --snapshot another name: what is there is not a snapshot of this cluster that has all that is to be deleted")
-		}
-		s.Force = view.HasAlarm(cluster.AlarmNoSpace) // then nobody writes, so that reading a member does not make its file grow
-		saved, err := snapshot.Save(ctx, client, view, s, app.Progress())
-		err = hinted(err, "near_quota", "save one where it does no harm, `kvd snapshot save --force` here if nobody writes much; then give --no-snapshot")
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%s, of revision %d; `kvd snapshot restore` makes a cluster of it", saved.File, saved.Manifest.Revision), nil
-	}
-}
-
-// hinted gives an error of a cause another hint: its own names flags that are not
-// here.
-func hinted(err error, cause, hint string) error {
-	var e *fault.Error
-	if fault.CauseOf(err) == cause && errors.As(err, &e) {
-		return e.WithHint(hint)
-	}
-	return err
-}
-
-// savedBefore returns the manifest of a snapshot of this cluster that is there.
-func savedBefore(file string, view cluster.View) *snapshot.Manifest {
-	m, err := snapshot.ReadManifest(snapshot.ManifestPath(file))
-	if err != nil || m.ClusterID != snapshot.ID(view.ID) {
-		return nil
-	}
-	if info, err := os.Stat(file); err != nil || info.Size() != m.SizeBytes {
-		return nil
-	}
-	return m
 }

@@ -14,7 +14,8 @@ The plan shows keys and bytes of each kind, as of one revision. It is run in
 order: a snapshot, then batches of deletions in the order of the keys. A key goes
 only if it is still as it was when the plan was made; what was written since is
 kept. The same command after an interruption, of whatever kind, deletes what is
-left; with the same --snapshot it takes the file that is there, if that has all.
+left; with the same --snapshot it takes the file that is there, if that is whole
+and has all as it is, and saves another beside it (before-2.db) if not.
 
 A batch is one transaction of 128 keys at most, fewer if that takes more than
 twice as long as a small write took before, with a pause behind it three times as
