@@ -33,7 +33,7 @@ func parseSide(s string) (sideSpec, error) {
 	if _, err := os.Stat(s); err != nil {
 		if i := strings.LastIndexByte(s, '@'); i >= 0 {
 			var ok bool
-			if side.rev, side.back, ok = parseRevision(s[i+1:]); !ok && (i == 0 || strings.HasPrefix(s, "member:")) {
+			if side.rev, side.back, ok = parseRevision(s[i+1:]); !ok && (i == 0 || strings.HasPrefix(s, "member:") || exists(s[:i])) {
 				return side, &fault.Error{Kind: fault.Usage, Cause: "side", Op: "diff", Subject: s, Msg: "this is no revision",
 					Hint: "want @1200, @head, or @-500 for 500 before the head"}
 			} else if ok {
@@ -53,6 +53,11 @@ func parseSide(s string) (sideSpec, error) {
 		return side, &fault.Error{Kind: fault.Usage, Cause: "side", Op: "diff", Msg: "a side is empty", Hint: "@head is the latest revision of the running cluster"}
 	}
 	return side, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // parseRevision reads what is behind the @.

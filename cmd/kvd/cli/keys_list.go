@@ -97,7 +97,9 @@ func (o *keysListOptions) check() error {
 	if o.lease != "" {
 		id, _, err := ops.ParseLeaseID(o.lease)
 		o.Lease = int64(id) //nolint:gosec // the same bits
-		errs = append(errs, err)
+		if bad := (*fault.Error)(nil); errors.As(err, &bad) {
+			errs = append(errs, bad.On(op, "--lease"))
+		}
 	}
 	switch {
 	case o.Rev < 0 || o.Limit < 0:

@@ -2,27 +2,20 @@ package keyspace
 
 import (
 	"context"
-
-	"kvd/pkg/ops/cluster"
-	"kvd/pkg/ops/fault"
-	"kvd/pkg/ops/progress"
 )
 
 // BreakdownMember reads the live keys of a member at one revision: of a sample, or
 // with Exact every value. How many older revisions must be kept at least is known
 // from the keys; what they take is not.
 //
-// A compaction that passes the revision makes it begin again once.
+// A compaction that passes the revision makes a sample begin again once. With Exact,
+// which takes longer than Kubernetes leaves between two compactions, the rest is read
+// at a newer revision, and a warning says from which key on.
 func BreakdownMember(ctx context.Context, s *LiveSource, o BreakdownOptions) (Breakdown, error) {
 	if !o.Exact {
 		return s.sampled(ctx, o)
 	}
-	b, err := s.counted(ctx, o)
-	if fault.CauseOf(err) == cluster.CauseCompacted {
-		s.o.Sink.Event(progress.Event{Op: s.o.Op, Note: "a compaction passed by; beginning again"})
-		b, err = s.counted(ctx, o)
-	}
-	return b, err
+	return s.counted(ctx, o)
 }
 
 func (s *LiveSource) counted(ctx context.Context, o BreakdownOptions) (Breakdown, error) {
@@ -33,9 +26,7 @@ func (s *LiveSource) counted(ctx context.Context, o BreakdownOptions) (Breakdown
 	}
 	b.Live, b.Exact = true, true
 	g := newGroups(o)
-	q := o.query()
-	q.Rev = bound.Head
-	err = s.Keys(ctx, q, func(it *Item) error {
+	err = s.Keys(ctx, o.query(), func(it *Item) error {
 		n := g.of(it.Key, it.Lease, it.Value)
 		older := olderRevisions(it.CreateRevision, it.ModRevision, it.Version, bound.Oldest)
 		n.keys++

@@ -2,12 +2,14 @@ package keyspace_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops/cluster"
@@ -222,5 +224,48 @@ func TestChangesWithoutValuesKeepNone(t *testing.T) {
 	}
 	if err := s.Changes(t.Context(), keyspace.Query{}, func(*keyspace.Change) error { return nil }); err == nil {
 		t.Error("with their values they fit, too: this shows nothing")
+	}
+}
+
+// TestAnExactBreakdownOutlivesCompactions compacts after every page that is read.
+func TestAnExactBreakdownOutlivesCompactions(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
+	cli, m := c.Client(t), connect(t, c, 0)
+	const n = 600
+	fill(t, cli, n, func(i int) string { return fmt.Sprintf("/k/%04d", i) }, func(int) int { return 10_000 })
+	warned := 0
+	o := keyspace.LiveOptions{Sink: progress.Func(func(e progress.Event) {
+		if e.Warning {
+			warned++
+		}
+		if e.Phase != "reading keys" || e.Done == n {
+			return
+		}
+		r, err := cli.Put(context.Background(), "/k/0000", "again")
+		if err == nil {
+			_, err = cli.Compact(context.Background(), r.Header.Revision, clientv3.WithCompactPhysical())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})}
+	o.WithoutStream() // pages: each is a read of its own
+	bo := keyspace.DefaultBreakdownOptions()
+	bo.Exact = true
+	b, err := keyspace.BreakdownMember(t.Context(), keyspace.OpenLive(m, o), bo)
+	if err != nil || b.Total.Keys != n || warned < 2 {
+		t.Errorf("%d keys, %d warnings, %v", b.Total.Keys, warned, err)
+	}
+}
+
+// Who lacks a permission reads which one.
+func TestDeniedReadsSayWhatIsMissing(t *testing.T) {
+	err := keyspace.NeedsAllKeys(cluster.Classify("range", "m1", rpctypes.ErrPermissionDenied))
+	if fault.CauseOf(err) != cluster.CausePermissionDenied || !strings.Contains(err.Error(), "read on all keys") || !strings.Contains(fault.HintOf(err), "--from-key") {
+		t.Errorf("%v, %s", err, fault.HintOf(err))
+	}
+	if other := errors.New("other"); keyspace.NeedsAllKeys(other) != other { //nolint:errorlint // the same one
+		t.Error("another error is not the same one any more")
 	}
 }

@@ -52,9 +52,20 @@ type reader struct {
 func newReader(ctx context.Context, m *cluster.MemberClient, l keys.Layout, timeout time.Duration) (*reader, error) {
 	resp, err := m.Get(ctx, probeKey, clientv3.WithCountOnly())
 	if err != nil {
-		return nil, err
+		return nil, needsAllKeys(err)
 	}
 	return &reader{m: m, layout: l, rev: resp.Header.Revision, timeout: timeout, rate: defaultRate, began: time.Now(), requests: 1}, nil
+}
+
+// needsAllKeys says what is missing to who may not read the key that nobody has: it
+// is asked for to learn the revision and the oldest one, which are the whole store's.
+func needsAllKeys(err error) error {
+	if fault.CauseOf(err) != cluster.CausePermissionDenied {
+		return err
+	}
+	return &fault.Error{Kind: fault.Denied, Cause: cluster.CausePermissionDenied, Op: "read", Err: err,
+		Msg:  "this takes read on all keys, also where only some are asked for: revisions are those of the whole store",
+		Hint: "grant it to a role of the user: `etcdctl role grant-permission ROLE read '' --from-key`, or use a user with the root role"}
 }
 
 func (r *reader) count(ctx context.Context, from, end string) (int64, error) {

@@ -69,7 +69,7 @@ func (c *Codec) Decode(resource string, value []byte) Object {
 		o.Problem = err.Error()
 	}
 	o.named()
-	o.Secret = o.Kind == "Secret" || resource == "secrets"
+	o.Secret = o.Kind == "Secret" || resource == "secrets" || holdsSecret(o.Tree)
 	return o
 }
 

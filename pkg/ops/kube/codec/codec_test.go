@@ -275,3 +275,24 @@ func TestAbsurdQuantity(t *testing.T) {
 		}
 	}
 }
+
+// TestMaskedInLists looks for the content of Secrets that are stored within Lists.
+func TestMaskedInLists(t *testing.T) {
+	secret := `{"kind":"Secret","metadata":{"name":"s"},"data":{"k":"aHVzaGh1c2g="}}`
+	for value, shown := range map[string]string{
+		`{"kind":"List","apiVersion":"v1","items":[` + secret + `,{"kind":"ConfigMap","data":{"k":"open"}}]}`:       `"k":"open"`,
+		`{"kind":"List","items":[` + secret + `]}`:                                                                  `"name":"s"`,
+		`{"kind":"SecretList","apiVersion":"v1","items":[{"metadata":{"name":"s"},"data":{"k":"aHVzaGh1c2g="}}]}`:   `"name":"s"`,
+		`{"kind":"List","apiVersion":"v1","items":[{"kind":"List","apiVersion":"v1","items":[` + secret + `]}]}`:    `"name":"s"`,
+		`{"kind":"List","apiVersion":"v1","items":[` + secret + `,"text",null],"metadata":{"resourceVersion":"1"}}`: `"text"`,
+	} {
+		o := codec.New().Decode("", []byte(value))
+		text, err := json.Marshal(o.Masked())
+		if err != nil || !o.Secret || bytes.Contains(text, []byte("aHVzaGh1c2g")) || !bytes.Contains(text, []byte(shown)) || !bytes.Contains(text, []byte("(masked, 8 bytes)")) {
+			t.Errorf("%s: secret %v, %s, %v", value, o.Secret, text, err)
+		}
+	}
+	if o := codec.New().Decode("", []byte(`{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod"}]}`)); o.Secret {
+		t.Error("a List without a Secret is masked")
+	}
+}
