@@ -44,6 +44,8 @@ type DeleteDetail struct {
 	Younger   int64         `json:"keys_kept_younger"`
 	Ageless   int64         `json:"keys_kept_age_unknown"`
 	Groups    []DeleteGroup `json:"groups"` // by bytes, the largest first
+
+	Namespaces []DeleteNamespace `json:"namespaces"` // of objects, by keys, the most first
 }
 
 // deletion is one deletion being planned or run.
@@ -105,6 +107,11 @@ func PlanDelete(ctx context.Context, client *cluster.Client, view cluster.View, 
 		return nil, err
 	}
 	p := d.plan()
+	like, err := d.meant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Notes = append(p.Notes, like...)
 	if o.Snapshot != nil && len(d.found.groups) > 0 {
 		first, err := d.snapshotStep(ctx, view)
 		if err != nil {
@@ -179,8 +186,10 @@ func (d *deletion) notes() []string {
 	if len(f.groups) == 0 {
 		return out
 	}
-	if p := d.opts.Select.Prefix; p != "" && !strings.HasSuffix(p, "/") && len(f.groups) > 1 {
-		out = append(out, fmt.Sprintf("the prefix %q ends within a name, and so is that of several: look at each step", p))
+	for _, note := range []string{f.ends.note(d.opts.Select.Prefix), f.namespacesNote()} {
+		if note != "" {
+			out = append(out, note)
+		}
 	}
 	if f.objects > 0 {
 		out = append(out, "Kubernetes' objects go without their finalizers, without admission and without grace: controllers see them gone, "+

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -45,6 +46,9 @@ type survey struct {
 	objects   int64 // of Kubernetes
 	younger   int64
 	ageless   int64
+
+	namespaces map[string]int64 // keys of objects in each
+	ends       continued
 }
 
 // resurveys is how often a survey is begun again because the history was compacted
@@ -61,6 +65,9 @@ func (d *deletion) survey(ctx context.Context) (s *survey, err error) {
 		case fault.CauseOf(err) == cluster.CauseCompacted && again < resurveys:
 			again++
 			continue
+		case fault.CauseOf(err) == cluster.CauseCompacted:
+			return nil, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCompacted, Op: opDelete, Subject: d.opts.Select.String(), Err: err,
+				Msg: fmt.Sprintf("the history was compacted below each of %d looks at the keys", again+1), Hint: "select less at a time, or compact less often meanwhile"}
 		case err != nil:
 			return nil, err
 		}
@@ -77,7 +84,7 @@ func (d *deletion) walk(ctx context.Context) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{rev: bounds.Head, groups: map[string]*DeleteGroup{}, protected: map[string]int64{}}
+	s := &survey{rev: bounds.Head, groups: map[string]*DeleteGroup{}, protected: map[string]int64{}, namespaces: map[string]int64{}}
 	rnd := rand.New(rand.NewPCG(uint64(s.rev), sampled)) //nolint:gosec // chooses a sample
 	var seen int64
 	for _, r := range d.selector.Ranges() {
@@ -115,6 +122,10 @@ func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
 		s.protected[name]++
 	}
 	d.roots.look(key, d.protect)
+	if k, ok := d.layout.Parse(key); ok && k.Namespace != "" {
+		s.namespaces[k.Namespace]++
+	}
+	s.ends.see(strings.TrimPrefix(key, d.opts.Select.Prefix))
 	s.group(d, key).add(key, i.Size, d.namesOnly(), rnd)
 }
 
@@ -268,7 +279,7 @@ func (s *survey) total() amount {
 func (s *survey) detail(sel DeleteSelection) DeleteDetail {
 	t := s.total()
 	out := DeleteDetail{Selection: sel.String(), Revision: s.rev, Keys: t.keys, Bytes: t.bytes, BytesErr: t.bytesErr,
-		Younger: s.younger, Ageless: s.ageless, Groups: []DeleteGroup{}}
+		Younger: s.younger, Ageless: s.ageless, Groups: []DeleteGroup{}, Namespaces: s.inNamespaces()}
 	for _, g := range s.sorted() {
 		out.Groups = append(out.Groups, *g)
 	}

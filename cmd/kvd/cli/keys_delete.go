@@ -22,7 +22,7 @@ type keysDeleteOptions struct {
 	client   clientFlags
 	plan     planFlags
 	snapshot string
-	none     bool // no snapshot
+	none     bool   // no snapshot
 	prefix   string // as it is typed
 	state    string
 	kube     string

@@ -28,3 +28,28 @@ func builtinGroups() []string {
 		"discovery.k8s.io", "events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "networking.k8s.io",
 		"node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io"}
 }
+
+// Meant returns the names that somebody may have meant who gave a resource's in
+// another form: in the singular, in capitals, as it is stored, or without its group.
+func Meant(name string) []string {
+	resource, group, _ := strings.Cut(strings.ToLower(name), ".")
+	forms := []string{apiName(resource), resource, resource + "s", resource + "es"}
+	if stem, ok := strings.CutSuffix(resource, "y"); ok {
+		forms = append(forms, stem+"ies")
+	}
+	var out []string
+	for _, f := range forms {
+		g := group
+		switch {
+		case g != "":
+		case f == "customresourcedefinitions":
+			g = "apiextensions.k8s.io"
+		case f == "apiservices":
+			g = "apiregistration.k8s.io"
+		}
+		if full := (Key{Group: g, Resource: f}).GroupResource(); f != "" && full != name && !slices.Contains(out, full) {
+			out = append(out, full)
+		}
+	}
+	return out
+}

@@ -1,6 +1,9 @@
 package keys
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestResource(t *testing.T) {
 	for name, want := range map[string][2]string{
@@ -18,6 +21,18 @@ func TestResource(t *testing.T) {
 	for _, name := range []string{"", ".apps", "pods/x", "/registry/pods", "things.nodots"} {
 		if resource, group, ok := Resource(name); ok {
 			t.Errorf("%q is taken for %q of %q", name, resource, group)
+		}
+	}
+}
+
+func TestMeant(t *testing.T) {
+	for name, want := range map[string]string{
+		"secret": "secrets", "Secrets": "secrets", "minions": "nodes", "ingress": "ingresses", "networkpolicy": "networkpolicies",
+		"customresourcedefinitions": "customresourcedefinitions.apiextensions.k8s.io", "apiservice": "apiservices.apiregistration.k8s.io",
+		"Widget.example.com": "widgets.example.com",
+	} {
+		if got := Meant(name); !slices.Contains(got, want) || slices.Contains(got, name) {
+			t.Errorf("%s: %q, want %q in it", name, got, want)
 		}
 	}
 }
