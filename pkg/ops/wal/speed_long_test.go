@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -59,6 +61,17 @@ func bigLog(tb testing.TB, dir string, entries, size, keys int) {
 // Stats and dump of a large log take little time for each entry, and memory that
 // does not grow with the log.
 func TestSpeed(t *testing.T) {
+	const alone = "KVD_TEST_ALONE"
+	if os.Getenv(alone) == "" { // the heap is to be that of a process which has done nothing else
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSpeed$", "-test.v")
+		cmd.Env = append(os.Environ(), alone+"=1")
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
 	for name, tc := range map[string]struct{ entries, size, keys int }{
 		"300 MB of 6 KiB values":       {48_000, 6 << 10, 5000},
 		"a million small entries":      {1_000_000, 50, 5000},

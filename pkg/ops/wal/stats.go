@@ -103,11 +103,26 @@ type SegmentAmount struct {
 	Amount
 }
 
-// GatherStats reads a log once and counts. dir is as for Find. A last record that
-// is cut short is no error, see Stats.Torn; other damage is one as of Records, and
-// then the Stats are of what stands before it. Nothing is locked, and nothing is
-// written. Memory is bounded, by some 20 MiB and the largest record.
+// GatherStats reads a log and counts. dir is as for Find. A last record that is cut
+// short is no error, see Stats.Torn; other damage is one as of Records, and then the
+// Stats are of what stands before it. Where a running server writes the log, the last
+// record may be half written: it is read again then, some times. Nothing is locked, and
+// nothing is written. Memory is bounded, by some 20 MiB and the largest record.
 func GatherStats(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
+	for again := 1; ; again++ {
+		s, err := gather(ctx, dir, o)
+		var d *Damage
+		if again < patience && errors.As(err, &d) && d.Last {
+			if _, live := writer(s.Dir); live {
+				continue
+			}
+		}
+		return s, err
+	}
+}
+
+// gather is one reading. It returns no Stats where nothing could be read.
+func gather(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 	c := newCounter(o)
 	var hides lost
 	found, err := read(ctx, dir, func(r *Record) error {
