@@ -154,12 +154,16 @@ func (d *deletion) refuse(protected map[string]int64) error {
 	if len(names) == 0 {
 		return nil
 	}
+	less := "select less; or"
+	if slices.Contains(names, protectStray) {
+		less = "give the --etcd-prefix that these objects of Kubernetes lie below: --kube-prefix; or"
+	}
 	names = append(names, d.opts.MeanIt...) // so that the hint can be followed as it is
 	slices.Sort(names)
 	slices.Sort(said)
 	return &fault.Error{Kind: fault.Refused, Cause: "protected", Op: opDelete, Subject: d.opts.Select.String(),
 		Msg:  "among what is selected is what is not deleted by a slip: " + strings.Join(said, ", "),
-		Hint: "select less; or, to delete that too, name it: --i-mean-it " + strings.Join(slices.Compact(names), ",")}
+		Hint: less + ", to delete that too, name it: --i-mean-it " + strings.Join(slices.Compact(names), ",")}
 }
 
 // plan makes the steps of what was found, but for the snapshot.

@@ -13,6 +13,7 @@ const (
 	protectMarker   = compactRevKey   // kube-apiserver's compactor reads it
 	protectElection = "kvd-elections" // kvd's own, of running schedules
 	protectAll      = "every-key"     // a selection that leaves nothing
+	protectStray    = "stray-objects" // of Kubernetes, below no root that is known
 	protectSpace    = "namespace/"    // and the name of a namespace that the cluster itself lives in
 )
 

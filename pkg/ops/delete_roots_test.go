@@ -37,6 +37,12 @@ func TestDeleteFindsRoots(t *testing.T) {
 	}
 	// Names as a cluster's, and no cluster; and what parses as nothing.
 	put("/app/users/1", "/app/secrets/a/b", "/registry/secrets/a/b/c", "/registry/clusterroles/ns/x", "/registry/pods/a/p")
+	// A cluster whose namespaces are gone is seen by what it has stored.
+	for key, value := range map[string]string{"/lost/secrets/a/s": "k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret", "/lost/plain": "v", "/cipher/x": "k8s:enc:aescbc:v1:key1:xx"} {
+		if _, err := p.Client.Put(ctx, key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
 	under := func(prefix string) func(*ops.DeleteOptions) {
 		return func(o *ops.DeleteOptions) { o.Layout = keys.Default().With(prefix) }
 	}
@@ -69,6 +75,11 @@ func TestDeleteFindsRoots(t *testing.T) {
 		{prefixed("tenant/registry/secrets/a/"), "", "", "protected", "secrets"},
 		{prefixed("/registry/secrets/a/"), "", "", "protected", "secrets"},
 		{prefixed("/registry/clusterroles/ns/"), "", "", "protected", "clusterroles"},
+		{prefixed("/lost/"), "", "", "protected", "stray-objects"},
+		{prefixed("/lost/"), "", "stray-objects", "", ""},
+		{prefixed("/lost/secrets/"), "/lost", "", "protected", "secrets"},
+		{prefixed("/lost/plain"), "", "", "", ""},
+		{prefixed("/cipher/"), "", "", "protected", "stray-objects"},
 		{prefixed("/app/"), "", "", "", ""},
 		{prefixed("/my/prefix/pods/"), "", "", "", ""},
 		{prefixed("/registry/cluster1/pods/"), "", "", "", ""},

@@ -15,6 +15,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/envelope"
 	"kvd/pkg/ops/progress"
 )
 
@@ -118,6 +119,9 @@ func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
 		return
 	}
 	key := string(i.Key)
+	if !d.namesOnly() {
+		s.stray(d, i)
+	}
 	for _, name := range d.protect.of(key) {
 		s.protected[name]++
 	}
@@ -127,6 +131,18 @@ func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
 	}
 	s.ends.see(strings.TrimPrefix(key, d.opts.Select.Prefix))
 	s.group(d, key).add(key, i.Size, d.namesOnly(), rnd)
+}
+
+// stray protects objects of Kubernetes that lie below no root that is known or was
+// found, as of a cluster whose namespaces are gone: what they are cannot be told by
+// their keys. Only what no other program writes is taken for one.
+func (s *survey) stray(d *deletion, i *keyspace.Item) {
+	if _, object := d.groupPrefix(string(i.Key)); object {
+		return
+	}
+	if head, _ := envelope.Read(i.Value); head.Form == envelope.Protobuf || head.Form == envelope.Encrypted {
+		s.protected[protectStray] = 0 // only a sample of the values is read
+	}
 }
 
 const keysReported = 5000
@@ -216,7 +232,11 @@ func (d *deletion) measure(ctx context.Context, s *survey) error {
 	for _, g := range s.sorted() {
 		for _, key := range g.sample {
 			q := keyspace.Query{From: key, End: key + "\x00", Rev: s.rev}
-			if err := d.source.Keys(ctx, q, func(i *keyspace.Item) error { g.size(i.Size); return nil }); err != nil {
+			if err := d.source.Keys(ctx, q, func(i *keyspace.Item) error {
+				g.size(i.Size)
+				s.stray(d, i)
+				return nil
+			}); err != nil {
 				return err
 			}
 		}

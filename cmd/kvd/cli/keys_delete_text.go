@@ -24,7 +24,9 @@ than twice as long as before, the pauses grow. The report has both numbers.
 
 Everything is never deleted. What a cluster does not come back from by itself
 (namespaces, secrets, RBAC, CRDs, nodes, volumes, services, workloads, what lives
-in kube-system and its like, …) is refused unless --i-mean-it names it.
+in kube-system and its like, …) is refused unless --i-mean-it names it. So it is
+below an --etcd-prefix that was not told with --kube-prefix: a cluster is known by
+its namespaces, or by what it has stored.
 
 For --older-than the age of a Kubernetes object is what kubectl shows as AGE, the
 time since its creation. For other keys it is the time since they were last
