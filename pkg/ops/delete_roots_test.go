@@ -38,7 +38,8 @@ func TestDeleteFindsRoots(t *testing.T) {
 	// Names as a cluster's, and no cluster; and what parses as nothing.
 	put("/app/users/1", "/app/secrets/a/b", "/registry/secrets/a/b/c", "/registry/clusterroles/ns/x", "/registry/pods/a/p")
 	// A cluster whose namespaces are gone is seen by what it has stored.
-	for key, value := range map[string]string{"/lost/secrets/a/s": "k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret", "/lost/plain": "v", "/cipher/x": "k8s:enc:aescbc:v1:key1:xx"} {
+	for key, value := range map[string]string{"/lost/secrets/a/s": "k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret", "/lost/plain": "v",
+		"/registry/lost/secrets/a/s": "k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret", "/cipher/x": "k8s:enc:aescbc:v1:key1:xx"} {
 		if _, err := p.Client.Put(ctx, key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -78,6 +79,7 @@ func TestDeleteFindsRoots(t *testing.T) {
 		{prefixed("/lost/"), "", "", "protected", "stray-objects"},
 		{prefixed("/lost/"), "", "stray-objects", "", ""},
 		{prefixed("/lost/secrets/"), "/lost", "", "protected", "secrets"},
+		{prefixed("/registry/lost/"), "", "", "protected", "stray-objects"},
 		{prefixed("/lost/plain"), "", "", "", ""},
 		{prefixed("/cipher/"), "", "", "protected", "stray-objects"},
 		{prefixed("/app/"), "", "", "", ""},

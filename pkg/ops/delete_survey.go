@@ -137,7 +137,7 @@ func (s *survey) see(d *deletion, i *keyspace.Item, rnd *rand.Rand) {
 // found, as of a cluster whose namespaces are gone: what they are cannot be told by
 // their keys. Only what no other program writes is taken for one.
 func (s *survey) stray(d *deletion, i *keyspace.Item) {
-	if _, object := d.groupPrefix(string(i.Key)); object {
+	if _, object := d.layout.Parse(string(i.Key)); object {
 		return
 	}
 	if head, _ := envelope.Read(i.Value); head.Form == envelope.Protobuf || head.Form == envelope.Encrypted {
