@@ -182,5 +182,5 @@ func TestCaseOtherLog(t *testing.T) {
 	}
 	r := diagnose.Diagnose(in)
 	belongs(t, r, "KVD-CORRUPT-004 critical")
-	mentions(t, finding(t, r, "KVD-CORRUPT-004").Summary, "who is not among the members in the database")
+	mentions(t, finding(t, r, "KVD-CORRUPT-004").Summary, "which the database does not know")
 }
