@@ -118,7 +118,7 @@ type op struct {
 }
 
 func drawOp(t *rapid.T) op {
-	o := op{key: rapid.SampledFrom([]string{"a", "a/b", "/registry/pods/n/p", "k\x00", "k\xff", "z"}).Draw(t, "key"),
+	o := op{key: rapid.SampledFrom([]string{"a", "a/b", "/registry/pods/n/p", "/registry/pods/n/q", "k", "k\x00", "k\xff", "z"}).Draw(t, "key"),
 		value: rapid.SampledFrom([]string{"", "v", "w", "vv"}).Draw(t, "value"), gone: rapid.IntRange(0, 2).Draw(t, "delete") == 0}
 	if rapid.IntRange(0, 3).Draw(t, "leased") == 0 {
 		o.lease = lease.LeaseID(rapid.IntRange(1, 2).Draw(t, "lease"))
@@ -180,7 +180,7 @@ func TestDifference(t *testing.T) {
 		early := p.saved(rt, "early.db")
 		defer early.Close() //nolint:errcheck // only read
 		earlyHead, earlyOldest := p.head(), p.oldest
-		for range rapid.IntRange(0, 20).Draw(rt, "more changes") {
+		for range rapid.IntRange(0, 40).Draw(rt, "more changes") {
 			p.change(rt)
 		}
 		late, again := p.saved(rt, "late.db"), open(rt, filepath.Join(dir, "late.db"))
@@ -191,6 +191,8 @@ func TestDifference(t *testing.T) {
 		for _, byRevision := range []bool{true, false} {
 			p.hold(rt, diff.Side{Source: late, Rev: revA}, diff.Side{Source: again, Rev: revB}, byRevision)
 		}
+		// All that there is, in which most keys come and go.
+		p.hold(rt, diff.Side{Source: late, Rev: p.oldest}, diff.Side{Source: again, Rev: p.head()}, true)
 		revA = rapid.Int64Range(earlyOldest, earlyHead).Draw(rt, "A of the earlier file")
 		p.hold(rt, diff.Side{Source: early, Rev: revA}, diff.Side{Source: late, Rev: revB}, false)
 		p.hold(rt, diff.Side{Source: late, Rev: revB}, diff.Side{Source: early, Rev: revA}, true)
