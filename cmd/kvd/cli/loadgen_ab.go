@@ -99,6 +99,9 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 		v.addFlags(fs)
 		var errs []error
 		o.fs.Visit(func(f *pflag.Flag) {
+			if fs.Lookup(f.Name) == nil { // of every command: -o, --progress
+				return
+			}
 			value := f.Value.String()
 			switch f.Value.Type() {
 			case "stringArray", "stringSlice": // which cluster, and the variants themselves
