@@ -49,8 +49,8 @@ const sectorSize = 512
 func hasHash(size int64) bool { return size%sectorSize == dbfile.HashSize }
 
 // hashChunk fits into a core's own cache, so that what was read is there when it is
-// hashed.
-const hashChunk = 128 << 10
+// hashed; no larger, for a status is to be read beside a server that is short of memory.
+const hashChunk = 32 << 10
 
 // hashing makes the hashes of bytes that come one after the other: read from a
 // file, or on their way into one.
