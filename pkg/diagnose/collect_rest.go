@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
 )
 
@@ -106,13 +106,13 @@ func (c *collector) probe(ctx context.Context, v cluster.View) {
 		return
 	}
 	m := v.Answered()[0]
+	base, err := metrics.Base(c.http, c.urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
+	if err != nil {
+		return // the metrics, which are at the same address, are missed with the reason
+	}
 	for _, path := range []string{"/health", "/health?exclude=NOSPACE", "/health?serializable=true", "/livez", "/readyz"} {
-		u := strings.TrimSuffix(c.urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint), "/")
-		if !strings.Contains(u, "://") {
-			u = "http://" + u
-		}
 		ctx, cancel := context.WithTimeout(ctx, c.client.Config().MemberTimeout)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(u, "/metrics")+path, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 		if err == nil {
 			if resp, err := c.http.Do(req); err == nil {
 				_ = resp.Body.Close()

@@ -39,16 +39,11 @@ type target struct {
 
 func newScraper(client *cluster.Client, v cluster.View, rec *recorder, o Options) *scraper {
 	s := &scraper{http: client.HTTPClient(), rec: rec}
-	tr, ok := s.http.Transport.(*http.Transport)
-	secure := ok && tr.TLSClientConfig != nil
 	for _, m := range v.Members {
 		if m.Endpoint == "" {
 			continue
 		}
 		t := &target{name: m.Name, fresh: true, address: o.MetricsURLs.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)}
-		if u, err := metrics.URL(t.address, secure); err == nil {
-			t.address = u
-		}
 		t.total.Name = m.Name
 		t.status, _ = client.Member(m.ID) // there is one for each member that has an endpoint
 		if q := m.Status.EffectiveQuota(); q > 0 {

@@ -29,10 +29,11 @@ const (
 // is reached with TLS if the client has TLS material. Errors are *fault.Error:
 // Unavailable, or Denied where a certificate or a permission is missing.
 func Fetch(ctx context.Context, client *http.Client, address string) (*Sample, error) {
-	u, err := URL(address, !strings.Contains(address, "://") && hasTLS(client))
+	base, err := parse(address, hasTLS(client))
 	if err != nil {
 		return nil, err
 	}
+	u := base.JoinPath("metrics").String()
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
@@ -71,9 +72,20 @@ func tooLarge(u string) error {
 		Msg: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20), Hint: "is this etcd's address?"}
 }
 
-// URL returns the address of the metrics behind a client URL or a metrics URL.
-// secure decides on the scheme where there is none.
-func URL(address string, secure bool) (string, error) {
+// Base returns what a path is put behind to ask a member by HTTP: a client URL or a
+// metrics URL, without the path /metrics. One without a scheme is reached with TLS if
+// the client has TLS material.
+func Base(client *http.Client, address string) (string, error) {
+	u, err := parse(address, hasTLS(client))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// parse reads an address without its path /metrics; secure decides on the scheme where
+// there is none.
+func parse(address string, secure bool) (*url.URL, error) {
 	if !strings.Contains(address, "://") {
 		scheme := "http://"
 		if secure {
@@ -83,12 +95,12 @@ func URL(address string, secure bool) (string, error) {
 	}
 	u, err := url.Parse(trimMetricsPath(address))
 	if err != nil {
-		return "", badURL(address, err)
+		return nil, badURL(address, err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", badURL(address, errors.New("not an http or https address"))
+		return nil, badURL(address, errors.New("not an http or https address"))
 	}
-	return u.JoinPath("metrics").String(), nil
+	return u, nil
 }
 
 func hasTLS(c *http.Client) bool {

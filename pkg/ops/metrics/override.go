@@ -22,7 +22,7 @@ func ParseOverrides(args []string) (Overrides, error) {
 			return nil, &fault.Error{Kind: fault.Usage, Cause: "metrics_url", Msg: fmt.Sprintf("--metrics-url %q is not NAME=URL", a),
 				Hint: "for example --metrics-url cp-1=http://127.0.0.1:2381"}
 		}
-		if _, err := URL(address, false); err != nil {
+		if _, err := parse(address, false); err != nil {
 			return nil, err
 		}
 		out[name] = address
