@@ -1,11 +1,9 @@
 package keyspace_test
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,24 +26,7 @@ import (
 // openRegistry opens the snapshot of what a real API server stored.
 func openRegistry(t *testing.T) keyspace.Source {
 	t.Helper()
-	packed, err := os.Open("../dbfile/testdata/real-registry.db.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close() //nolint:errcheck // only read
-	z, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "registry.db")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return openFile(t, path)
+	return openFile(t, realRegistry(t))
 }
 
 func openFile(t fataler, path string) keyspace.Source {
