@@ -219,16 +219,6 @@ func minority(all []Hash) ([]cluster.Member, bool) {
 	return odd, true
 }
 
-// other names a member that is not one of the odd ones, or the last of them.
-func other(all []Hash, odd []cluster.Member) string {
-	for _, h := range all {
-		if !slices.ContainsFunc(odd, func(m cluster.Member) bool { return m.ID == h.Member.ID }) {
-			return name(h.Member)
-		}
-	}
-	return name(odd[len(odd)-1])
-}
-
 func distinct(all []Hash) int {
 	seen := map[uint32]bool{}
 	for _, h := range all {

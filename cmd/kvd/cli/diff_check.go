@@ -39,7 +39,7 @@ func (o *diffOptions) check(app *App, args []string) (err error) {
 	case o.trust && o.twoMembers():
 		return wrong("--trust-revisions takes for granted what two members are compared for: a damaged value has the same revision")
 	case app.Global.Output == render.YAML && !o.stat:
-		return flagMisuse("diff", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each; --stat has all three")
+		return noYAML("diff", "; --stat has all three")
 	case app.Global.Output == render.JSON && o.nameOnly:
 		return wrong("--name-only is for reading by line; -o json has the name in each line")
 	}

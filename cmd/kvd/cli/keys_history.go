@@ -78,7 +78,7 @@ func (o *keysHistoryOptions) check() (err error) {
 
 func runKeysHistory(ctx context.Context, app *App, o keysHistoryOptions) error {
 	if app.Global.Output == render.YAML {
-		return flagMisuse("keys history", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each")
+		return noYAML("keys history", "")
 	}
 	src, err := o.source.open(ctx, app, "keys history", o.path)
 	if err != nil {

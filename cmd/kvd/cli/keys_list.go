@@ -120,7 +120,7 @@ func (o *keysListOptions) where() string {
 
 func runKeysList(ctx context.Context, app *App, o keysListOptions) error {
 	if app.Global.Output == render.YAML {
-		return flagMisuse("keys list", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each")
+		return noYAML("keys list", "")
 	}
 	src, err := o.source.open(ctx, app, "keys list", o.path)
 	if err != nil {

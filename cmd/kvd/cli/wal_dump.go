@@ -103,7 +103,7 @@ func (o *walDumpOptions) check() error {
 
 func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 	if app.Global.Output == render.YAML {
-		return flagMisuse("wal dump", "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each")
+		return noYAML("wal dump", "")
 	}
 	out := bufio.NewWriterSize(app.IO.Out, 64<<10)
 	print := walLines(out, app.Global.Output == render.JSON)

@@ -36,6 +36,11 @@ func span(flag, s string) (wal.Span, error) {
 	return out, nil
 }
 
+// noYAML refuses -o yaml for a command whose result has no end; but says what has it.
+func noYAML(op, but string) error {
+	return flagMisuse(op, "-o", "yaml", "is no form of a stream: -o table, or -o json for a line of JSON each"+but)
+}
+
 func flagMisuse(op, flag, value, why string) error {
 	return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("%s %s %s", flag, value, why)}
 }

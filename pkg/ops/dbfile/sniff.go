@@ -90,9 +90,7 @@ func magics() map[Kind][]byte {
 	}
 }
 
-// Sniff says what a content of size bytes seems to be. It reads 64 KiB at most.
-func Sniff(r io.ReaderAt, size int64) (Kind, error) { return sniff(r, size) }
-
+// sniff says what a content of size bytes seems to be. It reads 64 KiB at most.
 func sniff(r io.ReaderAt, size int64) (Kind, error) {
 	if size == 0 {
 		return KindEmpty, nil
