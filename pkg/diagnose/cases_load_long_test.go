@@ -223,6 +223,44 @@ func writeSteadily(ctx context.Context, c *clientv3.Client) {
 	}
 }
 
+// The heartbeats of 100 nodes every second, as whole Nodes and as Leases.
+func TestCaseHistoryOfWrites(t *testing.T) {
+	t.Parallel()
+	c := begin(t, 1, 512<<20)
+	client := c.Client(t)
+	put(t, client, "/registry/pods/a/p", 500, 500, 4000)
+	write := func(prefix string, size int) func() {
+		ctx, stop := context.WithCancel(t.Context())
+		var g errgroup.Group
+		value := strings.Repeat("v", size)
+		g.Go(func() error {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = client.Put(ctx, fmt.Sprintf("%sn%d", prefix, n%100), value) // the last one ends with ctx
+				<-tick.C
+			}
+			return nil
+		})
+		return func() { stop(); _ = g.Wait() }
+	}
+	longer := func(o *diagnose.CollectOptions) { o.Interval = 3 * time.Second }
+	stopNodes := write("/registry/minions/", 16240)
+	r := look(t, connect(t, c), longer)
+	stopNodes()
+	belongs(t, r, "KVD-CHURN-002 warning")
+	f := finding(t, r, "KVD-CHURN-002")
+	if f.Subject != "nodes" || evidence(t, f, "keys and values put each second").Value > 101*16300 {
+		t.Errorf("%+v", f)
+	}
+	mentions(t, f.Summary, "of nodes, 16 KiB each")
+	stopLeases := write("/registry/leases/kube-node-lease/", 570)
+	good := look(t, connect(t, c), longer)
+	stopLeases()
+	belongs(t, good)
+	remedied(t, "KVD-CHURN-002", r, good, "kubelets that renew Leases")
+}
+
 // A healthy cluster of three under what 200 nodes ask of it: 20 looks, and nothing
 // above info.
 func TestHealthyUnderLoad(t *testing.T) {

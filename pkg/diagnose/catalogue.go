@@ -20,6 +20,7 @@ func Catalogue() map[string]Entry {
 func entriesOf() []Entry {
 	return []Entry{
 		{"KVD-CHURN-001", "One key gets most of the writes", "each write of a key is kept until the next compaction, goes through every log, and is sent to every watcher"},
+		{"KVD-CHURN-002", "The history of what is written outgrows the quota", "etcd keeps every version of an object until the compaction, whole, however little of it has changed"},
 		{"KVD-CORRUPT-001", "A CORRUPT alarm is raised", "etcd has compared its members' hashes and seen them differ; disarming it first would let both histories go on"},
 		{"KVD-CORRUPT-002", "Members hold different data", "what a client reads depends on which member it asks, and no member mends it by itself"},
 		{"KVD-CORRUPT-003", "A log is damaged", "a start ends on it, or drops what stands behind the damage without a word"},

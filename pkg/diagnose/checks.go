@@ -26,6 +26,7 @@ func Checks() []Check {
 		checkShare(),
 		checkObjects(),
 		checkChurn(),
+		checkWritten(),
 		checkCorruptAlarm(),
 		checkRevisions(),
 		checkHashes(),

@@ -168,7 +168,7 @@ func (c *collector) writes(ctx context.Context, m cluster.Member, mc *cluster.Me
 		return
 	}
 	c.asked("watch of the latest revisions", 1)
-	top := newTop()
+	top, groups := newTop(), newGroupTally(c.in.Keys)
 	for resp := range mc.Etcd().Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(w.From), clientv3.WithFragment()) {
 		if err := resp.Err(); err != nil {
 			c.missErr(NeedWrites, name(m), mc.Explain(ctx, "watch", err))
@@ -180,11 +180,13 @@ func (c *collector) writes(ctx context.Context, m cluster.Member, mc *cluster.Me
 			}
 			size := int64(len(e.Kv.Key) + len(e.Kv.Value))
 			top.add(e.Kv.Key, size)
+			groups.add(e.Kv.Key, size)
 			w.Bytes += size
 			w.To = e.Kv.ModRevision
 		}
 		if n := len(resp.Events); n > 0 && resp.Events[n-1].Kv.ModRevision >= head || w.Bytes > writesBytes {
 			top.fill(&w)
+			groups.fill(&w)
 			c.in.Writes = &w
 			return
 		}

@@ -143,7 +143,48 @@ func spaceFixtures() []fixture {
 		{"who writes: few revisions", func(w *world) {
 			w.in.Writes = &diagnose.Writes{Member: "m2", From: 1, To: 50, Distinct: 1, Keys: []diagnose.KeyWrites{{Key: []byte("a"), Writes: 50}}}
 		}, nil},
+
+		{"written bytes: Nodes with every heartbeat", func(w *world) {
+			w.written(18*mib, "nodes", "/registry/minions/")
+		}, []string{"KVD-CHURN-002 warning"}},
+		{"written bytes: Endpoints of a large Service", func(w *world) {
+			w.written(80*mib, "endpoints", "/registry/services/endpoints/")
+		}, []string{"KVD-CHURN-002 warning"}},
+		{"written bytes: by nobody we know", func(w *world) {
+			w.written(80*mib, "", "/app/")
+			w.in.Writes = nil
+		}, []string{"KVD-CHURN-002 warning"}},
+		{"written bytes: the Leases of a thousand nodes", func(w *world) {
+			w.written(1.1*mib, "leases.coordination.k8s.io", "/registry/leases/")
+		}, nil},
+		{"written bytes: the same Nodes, and a quota for them", func(w *world) {
+			w.written(18*mib, "nodes", "/registry/minions/")
+			for id := uint64(1); id <= 3; id++ {
+				w.status(id, func(s *cluster.Status) { s.Quota = 8 * gib })
+			}
+		}, nil},
+		{"written bytes: little, and a tiny quota", func(w *world) {
+			w.written(mib, "nodes", "/registry/minions/")
+			for id := uint64(1); id <= 3; id++ {
+				w.status(id, func(s *cluster.Status) { s.Quota = 100 * mib })
+			}
+		}, nil},
 	}
+}
+
+// written has all members count so many bytes put between the samples, of which the
+// latest revisions have a tenth.
+func (w *world) written(bytes float64, resource, prefix string) {
+	for id := uint64(1); id <= 3; id++ {
+		w.gauge(id, "etcd_debugging_mvcc_total_put_size_in_bytes", 80*mib, 80*mib+bytes)
+		w.grow(id, "etcd_mvcc_put_total", 1000)
+	}
+	name := resource
+	if name == "" {
+		name = prefix
+	}
+	w.in.Writes = &diagnose.Writes{Member: "m2", From: 45201, To: 50200, Distinct: 900, Bytes: int64(bytes / 10), Keys: []diagnose.KeyWrites{{Key: []byte(prefix + "n1"), Writes: 60}},
+		Groups: []diagnose.GroupWrites{{Name: name, Resource: resource, Prefix: prefix, Writes: 100, Bytes: int64(bytes / 11)}}}
 }
 
 // emptyFile is what a file takes without keys.

@@ -54,7 +54,7 @@ func healthy() *world {
 			v.Members = append(v.Members, member(id, i))
 			w.counters[i][id] = map[string]float64{"process_start_time_seconds": 1000, "process_resident_memory_bytes": 100 * mib,
 				"etcd_mvcc_db_total_size_in_bytes": 40 * mib, "etcd_debugging_mvcc_watch_stream_total": 4, "etcd_debugging_mvcc_watcher_total": 40,
-				"etcd_debugging_mvcc_slow_watcher_total": 0, "etcd_server_slow_apply_total": 7, "etcd_debugging_lease_granted_total": 9}
+				"etcd_debugging_mvcc_slow_watcher_total": 0, "etcd_server_slow_apply_total": 7, "etcd_debugging_mvcc_total_put_size_in_bytes": 80 * mib, "etcd_debugging_lease_granted_total": 9}
 		}
 		m := &diagnose.Moment{View: v, Metrics: map[uint64]*metrics.Sample{}}
 		if i == 0 {

@@ -95,6 +95,14 @@ type Writes struct {
 	Keys     []KeyWrites
 	Distinct int64 // keys
 	Bytes    int64
+	Groups   []GroupWrites // what most bytes were written of, the most first; of a live member only
+}
+
+// GroupWrites is one resource's share of Writes, or that of keys with one prefix.
+type GroupWrites struct {
+	Name             string // of the resource, or the prefix
+	Resource, Prefix string
+	Writes, Bytes    int64
 }
 
 // KeyWrites is one key's share of Writes; the most written are kept.

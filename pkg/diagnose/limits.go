@@ -37,6 +37,7 @@ type Limits struct {
 	ValueBytes, EndpointsBytes    float64
 	ObjectBytes                   float64
 	ChurnShare, ChurnRevs         float64
+	WrittenShare                  float64
 	BackupAge                     float64
 	MemoryGrowth                  float64
 }
@@ -108,6 +109,8 @@ func (l *Limits) Table() []Limit {
 		{"object_bytes", &l.ObjectBytes, Bytes, "the mean of a resource with 100 objects or more", fromKvd, 64 << 10},
 		{"churn_share", &l.ChurnShare, Ratio, "of the latest revisions written to a single key", fromKvd, 0.25},
 		{"churn_revisions", &l.ChurnRevs, Count, "revisions looked at, below which their spread says nothing", fromKvd, 1000},
+		{"written_share", &l.WrittenShare, Ratio, "of the quota that ten minutes of what is written would take",
+			fromKvd + ": a third for history, a third for what lives, a third for a burst; kube-apiserver keeps 5 to 10 min", 1. / 3},
 		{"memory_growth", &l.MemoryGrowth, Bytes, "that a member's resident memory grew by between the samples", fromKvd, 512 << 20},
 		{"backup_age", &l.BackupAge, Seconds, "of the newest backup", "--max-backup-age", 86400},
 	}
