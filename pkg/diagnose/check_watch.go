@@ -18,7 +18,11 @@ func checkWatch() Check {
 				pending, _ := d.To.Value(pendingName, nil)
 				pendingWas, _ := d.From.Value(pendingName, nil)
 				all, lagging = all+n, lagging+now
-				if !ok || min(now, was) < in.Limits.SlowWatchers && min(pending, pendingWas) < in.Limits.PendingEvents {
+				// Events wait for somebody only while a watcher lags: those of a watch that was
+				// cancelled are counted until its stream ends (sendLoop in
+				// server/etcdserver/api/v3rpc/watch.go).
+				waiting := min(now, was) >= 1 && min(pending, pendingWas) >= in.Limits.PendingEvents
+				if !ok || min(now, was) < in.Limits.SlowWatchers && !waiting {
 					continue
 				}
 				out = append(out, Finding{ID: "KVD-WATCH-001", Severity: Warning, Subject: name(d.Member),

@@ -54,7 +54,11 @@ func loadFixtures() []fixture {
 		{"read indexes: one", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 1) }, nil},
 
 		{"watchers: many lag", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 25, 25) }, []string{"KVD-WATCH-001 warning"}},
-		{"watchers: events wait", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 50000) }, []string{"KVD-WATCH-001 warning"}},
+		{"watchers: events wait", func(w *world) {
+			w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 1, 1)
+			w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 50000)
+		}, []string{"KVD-WATCH-001 warning"}},
+		{"watchers: events are left of a watch that was cancelled", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 30000) }, nil},
 		{"watchers: some that have just begun", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 0, 400) }, nil},
 
 		{"memory: it grows at once", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 1*gib, 3*gib) }, []string{"KVD-MEM-001 warning"}},
