@@ -9,15 +9,8 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/wal"
-	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
-
-// notStarted is a cluster none of whose members runs.
-func notStarted(t *testing.T, members int) *servertest.Cluster {
-	t.Helper()
-	return servertest.New(t, servertest.Options{Options: local.Options{Members: members, Args: []string{"--unsafe-no-fsync"}}})
-}
 
 // settleDisk waits until the database has what was written: it is committed each
 // 100 ms.
@@ -42,15 +35,23 @@ func overwrite(t *testing.T, path string, at int64, b []byte) {
 	}
 }
 
-// written is the directory of a member of one that has taken so many puts, stopped
-// or killed, and the member.
-func written(t *testing.T, puts int, args ...string) (*servertest.Cluster, string) {
+// written is a cluster that has taken so many puts and does not run any more, and the
+// member of a role.
+func written(t *testing.T, s shape, puts int, r role) (*servertest.Cluster, int) {
 	t.Helper()
-	c := begin(t, 1, 0, args...)
+	c := s.start(t)
 	put(t, c.Client(t), "/registry/pods/a/p", puts, 100, 100)
 	settleDisk(t)
-	stop(t, c, 0)
-	return c, c.DataDir(0)
+	i := pick(t, c, r)
+	stopAll(t, c)
+	return c, i
+}
+
+func stopAll(t *testing.T, c *servertest.Cluster) {
+	t.Helper()
+	if err := c.Stop(servertest.Context(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func remove(t *testing.T, path string) {
@@ -60,15 +61,12 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// Cases C13, C59, C66: what looks odd in a directory and is in order.
+// Cases C13, C66: a file that was grown ahead, as in life, is in order.
 func TestCaseDirectoryInOrder(t *testing.T) {
 	t.Parallel()
-	c := servertest.Start(t, servertest.Options{}) // with its file grown ahead, as in life
-	put(t, c.Client(t), "k", 5, 5, 10)
-	stop(t, c, 0)
-	dir := c.DataDir(0)
-	belongs(t, lookAt(t, dir))
-	info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+	c, _ := written(t, shape{fsync: true}, 5, leader)
+	belongs(t, lookAt(t, c.DataDir(0)))
+	info, err := os.Stat(c.DBPath(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,110 +75,249 @@ func TestCaseDirectoryInOrder(t *testing.T) {
 	}
 }
 
-// Case C51: a length of 0 hides what stands behind it.
-func TestCaseHiddenRecords(t *testing.T) {
-	t.Parallel()
-	_, dir := written(t, 300)
+// zeroLength puts a length of 0 into the record of an entry.
+func zeroLength(t *testing.T, dir string, index uint64) {
+	t.Helper()
 	var at wal.Position
-	n := 0
 	if err := wal.Records(t.Context(), dir, func(r wal.Record) error {
-		if r.Type == wal.EntryType && r.Entry.Index == 150 {
+		if r.Type == wal.EntryType && r.Entry.Index == index {
 			at = r.Position
 		}
-		n++
 		return nil
 	}); err != nil || at.File == "" {
-		t.Fatal(err, n)
+		t.Fatal(err, index)
 	}
 	overwrite(t, filepath.Join(dir, "member", "wal", at.File), at.Offset, make([]byte, 8))
-	r := lookAt(t, dir)
-	f := finding(t, r, "KVD-CORRUPT-003")
-	shows(t, r, "KVD-CORRUPT-003")
-	if f.Severity != diagnose.Critical {
-		t.Errorf("%+v", f)
-	}
-	for _, g := range got(r) {
-		if g != "KVD-CORRUPT-003 critical" && g != "KVD-CORRUPT-004 critical" && g != "KVD-CORRUPT-004 warning" {
-			t.Errorf("unexpected %s", g)
-		}
-	}
-	if evidence(t, f, "last entry").Value != 149 {
-		t.Errorf("%+v", f.Evidence)
+}
+
+// Case C51: a length of 0 hides what stands behind it. Where the database has come
+// further than that, the two do not fit any more either.
+func TestCaseHiddenRecords(t *testing.T) {
+	t.Parallel()
+	for i, p := range []struct {
+		name  string
+		shape shape
+		who   role
+		kill  bool
+		puts  int
+		entry uint64
+		want  []string
+		says  []string
+		slow  bool
+	}{
+		{name: "in the middle", puts: 300, entry: 150, want: []string{"KVD-CORRUPT-003 critical"}, says: []string{"is filled with zeros", "runs and answers nothing"}},
+		{name: "a database that has not come that far", shape: shape{args: []string{"--backend-batch-interval=1h", "--backend-batch-limit=100000"}}, kill: true, puts: 200, entry: 100,
+			want: []string{"KVD-CORRUPT-003 critical"}, says: []string{"is filled with zeros"}},
+		{name: "near the end, a follower of three", shape: shape{members: 3}, who: follower, puts: 200, entry: 190,
+			want: []string{"KVD-CORRUPT-003 critical", "KVD-CORRUPT-004 critical"}, says: []string{"is filled with zeros"}, slow: true},
+		{name: "etcd 3.5", shape: shape{version: "3.5"}, puts: 100, entry: 40, want: []string{"KVD-CORRUPT-003 critical", "KVD-VERSION-004 warning"},
+			says: []string{"is filled with zeros", "runs and answers nothing"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			c := p.shape.start(t)
+			put(t, c.Client(t), "/registry/pods/a/p", p.puts, 100, 100)
+			who := pick(t, c, p.who)
+			if p.kill {
+				c.Kill(who)
+			} else {
+				settleDisk(t)
+				stopAll(t, c)
+			}
+			zeroLength(t, c.DataDir(who), p.entry)
+			r := lookAt(t, c.DataDir(who))
+			belongs(t, r, p.want...)
+			f := finding(t, r, "KVD-CORRUPT-003")
+			mentions(t, f.Summary, p.says...)
+			mentions(t, f.Remedy[0], "copy the WAL folder before anything is started on it")
+			if last := evidence(t, f, "last entry").Value; last != float64(p.entry-1) {
+				t.Errorf("last entry %.0f, want %d", last, p.entry-1)
+			}
+			if i == 0 {
+				shows(t, r, "KVD-CORRUPT-003")
+			}
+		})
 	}
 }
 
 // Case C56: the log is gone, and the way that works.
 func TestCaseLogGone(t *testing.T) {
 	t.Parallel()
-	for _, puts := range []int{20, 700} {
-		t.Run(fmt.Sprint(puts), func(t *testing.T) {
-			t.Parallel()
-			_, dir := written(t, puts)
+	for i, p := range []struct {
+		name  string
+		shape shape
+		who   role
+		puts  int
+		own   bool // the log is in a folder of its own, which nobody names
+		says  string
+		slow  bool
+	}{
+		{name: "a few entries", puts: 20, says: "runs and answers nothing"},
+		{name: "many", puts: 700, says: "runs and answers nothing", slow: true},
+		{name: "a log elsewhere, forgotten", puts: 100, own: true, says: "runs and answers nothing"},
+		{name: "a follower of three, with users", shape: shape{members: 3, auth: true}, who: follower, puts: 100, says: "there is no log", slow: true},
+		{name: "etcd 3.4", shape: shape{version: "3.4"}, puts: 50, says: "runs and answers nothing", slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			if p.own {
+				p.shape.args = []string{"--wal-dir=" + filepath.Join(t.TempDir(), "wal")}
+			}
+			c, who := written(t, p.shape, p.puts, p.who)
+			dir := c.DataDir(who)
 			remove(t, filepath.Join(dir, "member", "wal"))
 			r := lookAt(t, dir)
 			belongs(t, r, "KVD-CORRUPT-004 critical")
-			mentions(t, finding(t, r, "KVD-CORRUPT-004").Summary, "runs and answers nothing")
+			mentions(t, finding(t, r, "KVD-CORRUPT-004").Summary, p.says)
+			if p.shape.members > 1 {
+				return // one of several is replaced
+			}
 			to := filepath.Join(t.TempDir(), "new")
-			kvd(t, "snapshot", "restore", filepath.Join(dir, "member", "snap", "db"), "--skip-hash-check", "--data-dir", to, "--yes")
+			kvd(t, "snapshot", "restore", c.DBPath(who), "--skip-hash-check", "--data-dir", to, "--yes")
 			good := lookAt(t, to)
 			belongs(t, good)
-			remedied(t, "KVD-CORRUPT-004", r, good, "kvd snapshot restore DATA-DIR/member/snap/db --skip-hash-check --data-dir NEW --yes")
+			if i == 0 {
+				remedied(t, "KVD-CORRUPT-004", r, good, "kvd snapshot restore DATA-DIR/member/snap/db --skip-hash-check --data-dir NEW --yes")
+			}
 		})
 	}
 }
 
-// Case C62: damaged and stale .snap files matter to older servers only.
+// Case C62: damaged and stale .snap files matter to older servers only. A start
+// takes them as they are, and so does one without any.
 func TestCaseSnapFiles(t *testing.T) {
 	t.Parallel()
-	c, dir := written(t, 300, "--snapshot-count=100")
-	snaps, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap"))
-	if err != nil || len(snaps) == 0 {
-		t.Fatal(err, snaps)
+	stale := func(t *testing.T, snaps []string) { // of an index that the log has never heard of
+		t.Helper()
+		copyDir(t, snaps[0], filepath.Join(filepath.Dir(snaps[0]), "00000000000000ff-00000000000fffff.snap"))
 	}
-	belongs(t, lookAt(t, dir))
-	copyDir(t, snaps[0], filepath.Join(dir, "member", "snap", "00000000000000ff-00000000000fffff.snap"))
-	belongs(t, lookAt(t, dir)) // of an index that the log has never heard of
-	overwrite(t, snaps[len(snaps)-1], 8, []byte("garbage"))
-	r := lookAt(t, dir)
-	belongs(t, r, "KVD-OPS-004 info")
-	shows(t, r, "KVD-OPS-004")
-	if err := c.StartMember(servertest.Context(t, time.Minute), 0); err != nil {
-		t.Fatalf("it starts all the same: %v", err)
+	garbage := func(t *testing.T, snaps []string) {
+		t.Helper()
+		overwrite(t, snaps[len(snaps)-1], 8, []byte("garbage"))
+	}
+	for i, p := range []struct {
+		name  string
+		shape shape
+		do    func(t *testing.T, snaps []string)
+		want  []string
+		slow  bool
+	}{
+		{name: "the newest is garbage", do: garbage, want: []string{"KVD-OPS-004 info"}},
+		{name: "one that the log does not know", do: stale},
+		{name: "all are gone", shape: shape{mtls: true}, do: func(t *testing.T, snaps []string) {
+			for _, s := range snaps {
+				remove(t, s)
+			}
+		}},
+		{name: "one is empty, of a follower of three", shape: shape{members: 3}, do: func(t *testing.T, snaps []string) {
+			if err := os.Truncate(snaps[0], 0); err != nil {
+				t.Fatal(err)
+			}
+		}, want: []string{"KVD-OPS-004 info"}, slow: true},
+		{name: "garbage of etcd 3.6, started by 3.7", shape: shape{version: "3.6"}, do: garbage, want: []string{"KVD-OPS-004 info"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			p.shape.args = []string{"--snapshot-count=100"}
+			c, who := written(t, p.shape, 300, follower)
+			dir := c.DataDir(who)
+			snaps, err := filepath.Glob(filepath.Join(dir, "member", "snap", "*.snap"))
+			if err != nil || len(snaps) == 0 {
+				t.Fatal(err, snaps)
+			}
+			belongs(t, lookAt(t, dir))
+			p.do(t, snaps)
+			r := lookAt(t, dir)
+			belongs(t, r, p.want...)
+			if i == 0 {
+				shows(t, r, "KVD-OPS-004")
+			}
+			startsAgain(t, c, dir)
+		})
+	}
+}
+
+// startsAgain fails the test unless etcd 3.7 starts on a cluster's directories: with
+// its own server, and on a copy where another version wrote them.
+func startsAgain(t *testing.T, c *servertest.Cluster, dir string) {
+	t.Helper()
+	for i := range c.Len() {
+		if err := c.Launch(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.WaitReady(servertest.Context(t, time.Minute)); err != nil {
+		t.Fatalf("%s: it starts all the same: %v", dir, err)
 	}
 }
 
 // Case C67: in use by a running server, said at once, and by whom.
 func TestCaseInUse(t *testing.T) {
 	t.Parallel()
-	c := begin(t, 1, 0)
-	put(t, c.Client(t), "k", 50, 10, 10)
-	began := time.Now()
-	r := lookAt(t, c.DataDir(0))
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %s", took)
+	dir := func(t *testing.T, c *servertest.Cluster, i int) diagnose.Report {
+		t.Helper()
+		return lookAt(t, c.DataDir(i))
 	}
-	belongs(t, r, "KVD-OPS-003 info")
-	mentions(t, finding(t, r, "KVD-OPS-003").Summary, fmt.Sprint(c.PID(0)))
-	if len(r.NotLooked) == 0 {
-		t.Error("that the database could not be looked at is not said")
+	for i, p := range []struct {
+		name  string
+		shape shape
+		own   bool // the log is in a folder of its own
+		look  func(t *testing.T, c *servertest.Cluster, i int) diagnose.Report
+		more  []string // beside that it is in use
+		after []string // when it is not any more
+		slow  bool
+	}{
+		{name: "the directory", look: dir},
+		{name: "the database as a snapshot", look: func(t *testing.T, c *servertest.Cluster, i int) diagnose.Report {
+			t.Helper()
+			in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
+			if err := in.AddFile(t.Context(), c.DBPath(i), diagnose.DirOptions{}, discard); err != nil {
+				t.Fatal(err)
+			}
+			return diagnose.Diagnose(in)
+		}},
+		{name: "a log elsewhere", own: true, look: func(t *testing.T, c *servertest.Cluster, i int) diagnose.Report {
+			t.Helper()
+			return lookBeside(t, c.DataDir(i), filepath.Join(c.Root(), "wal"))
+		}},
+		{name: "a follower of three", shape: shape{members: 3}, look: dir, slow: true},
+		{name: "etcd 3.4", shape: shape{version: "3.4"}, look: dir, more: []string{"KVD-VERSION-004 info"}, after: []string{"KVD-VERSION-004 warning"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			if p.own {
+				p.shape.dir = t.TempDir()
+				p.shape.args = []string{"--wal-dir=" + filepath.Join(p.shape.dir, "wal")}
+			}
+			c := p.shape.start(t)
+			put(t, c.Client(t), "k", 50, 10, 10)
+			who := pick(t, c, follower)
+			began := time.Now()
+			r := p.look(t, c, who)
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			belongs(t, r, append(p.more, "KVD-OPS-003 info")...)
+			mentions(t, finding(t, r, "KVD-OPS-003").Summary, fmt.Sprint(c.PID(who)))
+			if len(r.NotLooked) == 0 {
+				t.Error("that the database could not be looked at is not said")
+			}
+			stopAll(t, c)
+			good := p.look(t, c, who)
+			belongs(t, good, p.after...)
+			if i == 0 {
+				remedied(t, "KVD-OPS-003", r, good, "stop the server")
+			}
+		})
 	}
-	stop(t, c, 0)
-	good := lookAt(t, c.DataDir(0))
-	belongs(t, good)
-	remedied(t, "KVD-OPS-003", r, good, "stop the server")
 }
 
-// Case C41: a log of another life beside restored data.
-func TestCaseOtherLog(t *testing.T) {
-	t.Parallel()
-	_, dir := written(t, 100)
-	to := filepath.Join(t.TempDir(), "new")
-	kvd(t, "snapshot", "restore", filepath.Join(dir, "member", "snap", "db"), "--skip-hash-check", "--data-dir", to, "--yes")
+// lookBeside diagnoses a directory whose log is elsewhere.
+func lookBeside(t *testing.T, dir, log string) diagnose.Report {
+	t.Helper()
 	in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
-	if err := in.AddDir(t.Context(), to, diagnose.DirOptions{WALDir: filepath.Join(dir, "member", "wal")}, discard); err != nil {
+	if err := in.AddDir(t.Context(), dir, diagnose.DirOptions{WALDir: log}, discard); err != nil {
 		t.Fatal(err)
 	}
-	r := diagnose.Diagnose(in)
-	belongs(t, r, "KVD-CORRUPT-004 critical")
-	mentions(t, finding(t, r, "KVD-CORRUPT-004").Summary, "which the database does not know")
+	return diagnose.Diagnose(in)
 }

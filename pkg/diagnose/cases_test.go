@@ -13,19 +13,11 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
-	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
 
 // Cases are states that people really had, built from real servers and files. Each
 // has to give exactly the findings that belong to it.
-
-// begin starts a cluster; what it holds goes with the test, so that nothing need be
-// flushed.
-func begin(t *testing.T, members int, quota int64, args ...string) *servertest.Cluster {
-	t.Helper()
-	return servertest.Start(t, servertest.Options{Options: local.Options{Members: members, QuotaBytes: quota, Args: append([]string{"--unsafe-no-fsync"}, args...)}})
-}
 
 // connect returns kvd's client of some endpoints, all where none are given.
 func connect(t *testing.T, c *servertest.Cluster, endpoints ...string) *cluster.Client {
@@ -37,6 +29,7 @@ func connect(t *testing.T, c *servertest.Cluster, endpoints ...string) *cluster.
 	if tls := c.TLS(); tls != nil {
 		cfg.CACert, cfg.Cert, cfg.Key = tls.CA, tls.ClientCert, tls.ClientKey
 	}
+	cfg.User, cfg.Password = c.Account()
 	client, err := cluster.Connect(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -180,14 +173,4 @@ func copyDir(t *testing.T, from, to string) {
 	if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
 	}
-}
-
-// kvd runs the real binary.
-func kvd(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.CommandContext(servertest.Context(t, 2*time.Minute), servertest.Binary(t), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("kvd %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
 }

@@ -37,6 +37,7 @@ const (
 	NeedHashes  Need = "HashKV of the members"
 	NeedBackups Need = "backups"
 	NeedDirs    Need = "data directories"
+	NeedFiles   Need = "directories and files"
 	NeedDBs     Need = "databases"
 	NeedContent Need = "what is stored"
 	NeedDisks   Need = "a measured disk"

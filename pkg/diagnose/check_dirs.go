@@ -36,7 +36,7 @@ func compareDirs(all []Dir) ([]DirLine, string) {
 			continue
 		}
 		l := DirLine{Path: d.Path, Member: d.Log.Member.String(), Cluster: d.Log.Cluster.String(), Term: d.Log.Numbers.Last.Term, Last: d.Log.Numbers.Last.Index,
-			Commit: d.Log.Numbers.Commit, ConsistentIndex: d.Log.Numbers.Consistent, Starts: string(d.Log.Verdict.Outcome), Name: d.name()}
+			Commit: d.Log.Numbers.Commit, ConsistentIndex: d.Log.Numbers.Consistent, Starts: string(d.verdict().Outcome), Name: d.name()}
 		if d.DB != nil && d.DB.Content != nil {
 			l.Revision = &d.DB.Content.Revision
 		}
@@ -76,7 +76,8 @@ func further(a, b DirLine) bool {
 
 // usable reports a directory on which a start loses nothing.
 func (d *Dir) usable() bool {
-	return (d.Log.Verdict.Outcome == wal.Starts || d.Log.Verdict.Outcome == wal.Repairs) && !d.damagedDB()
+	o := d.verdict().Outcome
+	return (o == wal.Starts || o == wal.Repairs) && !d.damagedDB()
 }
 
 // name is the member's own, as its database has it.

@@ -6,14 +6,12 @@ import "fmt"
 // starting.
 func checkLeft() Check {
 	return Check{
-		Name: "left-over files", Asks: "is there only what belongs there?", IDs: []string{"KVD-OPS-003", "KVD-OPS-004", "KVD-OPS-005"}, Needs: []Need{NeedDirs},
+		Name: "left-over files", Asks: "is there only what belongs there?", IDs: []string{"KVD-OPS-003", "KVD-OPS-004", "KVD-OPS-005"}, Needs: []Need{NeedFiles},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
 			for _, d := range in.Dirs {
 				if d.Holder != "" {
-					out = append(out, Finding{ID: "KVD-OPS-003", Severity: Info, Subject: d.Path, Summary: fmt.Sprintf("a running server has it open: %s", d.Holder),
-						Evidence: []Evidence{{What: "held by", Text: d.Holder, Source: "/proc/locks"}},
-						Remedy:   []string{"kvd diagnose asks the server itself", "stop it before anything is done to its files"}})
+					out = append(out, held(d.Path, d.Holder))
 				}
 				for _, s := range d.Snaps {
 					if f, odd := s.finding(d.Path); odd {
@@ -25,9 +23,20 @@ func checkLeft() Check {
 						Evidence: []Evidence{{What: "size", Value: float64(l.Bytes), Unit: Bytes, Source: l.Path}}, Remedy: []string{"remove it once the member runs well"}})
 				}
 			}
+			for _, f := range in.Files {
+				if f.Holder != "" {
+					out = append(out, held(f.Path, f.Holder))
+				}
+			}
 			return out, "nothing else"
 		},
 	}
+}
+
+func held(path, holder string) Finding {
+	return Finding{ID: "KVD-OPS-003", Severity: Info, Subject: path, Summary: fmt.Sprintf("a running server has it open: %s", holder),
+		Evidence: []Evidence{{What: "held by", Text: holder, Source: "/proc/locks"}},
+		Remedy:   []string{"kvd diagnose asks the server itself", "stop it before anything is done to its files"}}
 }
 
 // finding tells of a .snap file that only an older etcd would mind. One that the log

@@ -18,7 +18,7 @@ func aboutPair(cause string) bool {
 // checkStart says what a start on a directory does.
 func checkStart() Check {
 	return Check{
-		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004"}, Needs: []Need{NeedDirs},
+		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004", "KVD-VERSION-004"}, Needs: []Need{NeedDirs},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
 			good := []string{}
@@ -27,6 +27,9 @@ func checkStart() Check {
 					continue
 				}
 				found := d.start()
+				if len(found) == 0 {
+					found = d.otherLife()
+				}
 				out = append(out, found...)
 				if len(found) == 0 {
 					good = append(good, fmt.Sprintf("%s: %s, up to entry %d", d.Path, d.Log.Verdict.Outcome.Words(), d.Log.Numbers.Last.Index))
@@ -52,7 +55,16 @@ func (d *Dir) start() []Finding {
 			continue // checkDatabase says it
 		}
 		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),
-			Summary: d.Log.Verdict.Outcome.Words() + ": " + w.Says}
+			Summary: d.verdict().Outcome.Words() + ": " + w.Says}
+		if w.Cause == wal.CauseForeign {
+			f.ID, f.Severity, f.Summary = "KVD-VERSION-004", Warning, "etcd 3.7 does not start on it, and the version that wrote it does: "+w.Says
+			if d.Holder != "" {
+				f.Severity = Info // it runs
+			}
+			if d.Log.Own.Outcome != wal.Starts {
+				f.Summary = "etcd 3.7 would not start on it if it were whole: " + w.Says
+			}
+		}
 		if w.Hint != "" {
 			f.Remedy = []string{w.Hint}
 		}
@@ -61,6 +73,35 @@ func (d *Dir) start() []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// verdict is what a start does: that of etcd 3.7, or of the version that wrote the
+// log where only 3.7 refuses it.
+func (d *Dir) verdict() wal.Verdict {
+	if d.Log.Own != nil {
+		return *d.Log.Own
+	}
+	return d.Log.Verdict
+}
+
+// otherLife finds a database that its log cannot have made. An entry makes one
+// revision at most, so that a database with more revisions than entries was
+// restored; and a restore begins the log with a snapshot record, which a log that
+// still has index 1 has kept.
+func (d *Dir) otherLife() []Finding {
+	if d.DB == nil || d.DB.Content == nil || d.Log.Dir == "" || d.First != 1 || d.restored() {
+		return nil
+	}
+	rev, applied := d.DB.Content.Revision, d.DB.Content.ConsistentIndex
+	if applied == 0 || rev-1 <= int64(applied) { //nolint:gosec // far below 2^63
+		return nil
+	}
+	return []Finding{{ID: "KVD-CORRUPT-004", Severity: Critical, Subject: d.Path,
+		Summary: fmt.Sprintf("the log is of another life: the database is at revision %d by entry %d, which only a restore leads to, and the log begins with index 1 and without one: a start applies its entries from %d on to data that have them already",
+			rev, applied, applied+1),
+		Evidence: append(d.numbers(), Evidence{What: "revision of the database", Value: float64(rev), Unit: Index, Source: d.DB.File}),
+		Remedy: []string{"start it with the --wal-dir that the restore has written (without the flag: the data dir's own), and keep the other log until nobody misses it",
+			"else restore again, with --wal-dir: kvd snapshot restore FILE --data-dir NEW --wal-dir NEW-LOG"}}}
 }
 
 // judgeLostDB says what is still in the log where the database is gone, or is an
@@ -86,6 +127,7 @@ func (d *Dir) judgeLostDB(f *Finding, cause string) {
 		f.Remedy = append([]string{"keep a copy of the directory: a start leaves an empty database in place of a lost one"}, f.Remedy...)
 	default:
 		f.Summary += fmt.Sprintf("; the log begins at entry %d: entries %d to %d were in the lost database only", d.First, has+1, max(d.First, 1)-1)
+		f.Remedy = append([]string{"keep a copy of the directory: a start leaves an empty database in place of a lost one"}, f.Remedy...)
 	}
 }
 
@@ -201,6 +243,9 @@ func (in *Input) stored() []storedFile {
 		}
 	}
 	for _, f := range in.Files {
+		if f.V == nil {
+			continue
+		}
 		out = append(out, storedFile{f.Path, nil, f.V})
 	}
 	return out

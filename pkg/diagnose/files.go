@@ -50,8 +50,9 @@ type LostKeys struct {
 
 // File is a snapshot or backend file by itself.
 type File struct {
-	Path string
-	V    *snapshot.Verification
+	Path   string
+	V      *snapshot.Verification // nil where a server has it open
+	Holder string                 // the process that does
 }
 
 // DirOptions say where else the parts of a data directory are.
@@ -142,11 +143,8 @@ func (in *Input) addDB(ctx context.Context, d *Dir, path string, o DirOptions, s
 	sink.Event(progress.Event{Op: op, Subject: path, Phase: "reading the database"})
 	v, err := snapshot.Verify(ctx, path, snapshot.Options{SpoolDir: o.SpoolDir}, sink)
 	if fault.CauseOf(err) == "file_in_use" {
-		if d.Holder == "" {
-			d.Holder = strings.TrimPrefix(fault.Why(err), "in use by ")
-		}
-		in.Missing = append(in.Missing, Missing{Need: NeedDBs, Subject: path, Why: "it is in use by a running server, so that its pages change while they are read",
-			Hint: "kvd diagnose asks the server itself; kvd snapshot save takes a copy that can be read"})
+		d.Holder = holderOf(err) // the log's lock does not always tell whose it is
+		in.inUse(path)
 		return nil
 	}
 	if err != nil {
@@ -249,13 +247,27 @@ func writesOf(ctx context.Context, file *dbfile.File, path string, c *snapshot.S
 	return &w, err
 }
 
-// AddFile reads a snapshot or backend file.
+func holderOf(err error) string { return strings.TrimPrefix(fault.Why(err), "in use by ") }
+
+// inUse notes that a database could not be looked at.
+func (in *Input) inUse(path string) {
+	in.Missing = append(in.Missing, Missing{Need: NeedDBs, Subject: path, Why: "it is in use by a running server, so that its pages change while they are read",
+		Hint: "kvd diagnose asks the server itself; kvd snapshot save takes a copy that can be read"})
+}
+
+// AddFile reads a snapshot or backend file. One that a server has open is not read;
+// the findings tell of it.
 func (in *Input) AddFile(ctx context.Context, path string, o DirOptions, sink progress.Sink) error {
 	v, err := snapshot.Verify(ctx, path, snapshot.Options{SpoolDir: o.SpoolDir}, sink)
+	if fault.CauseOf(err) == "file_in_use" {
+		in.inUse(path)
+		in.Files = append(in.Files, File{Path: path, Holder: holderOf(err)})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	in.Files = append(in.Files, File{path, v})
+	in.Files = append(in.Files, File{Path: path, V: v})
 	return nil
 }
 

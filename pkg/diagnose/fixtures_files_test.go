@@ -60,6 +60,33 @@ func fileFixtures() []fixture {
 				d.First, d.Log.Numbers.Newest, d.Log.Database, d.DB = 1, wal.Snapshot{}, nil, nil
 			})
 		}, []string{"KVD-CORRUPT-004 warning"}},
+		{"start: a database that its log cannot have made", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.First, d.DB.Content.ConsistentIndex = 1, 5
+				d.Log.Numbers.Newest = wal.Snapshot{}
+			})
+		}, []string{"KVD-CORRUPT-004 critical"}},
+		{"start: so many revisions, and a restore at the log's beginning", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.First, d.DB.Content.ConsistentIndex = 1, 5
+				d.Marks = []wal.Mark{{Snapshot: wal.Snapshot{Index: 3, Term: 1}}}
+			})
+		}, nil},
+		{"start: so many revisions, and the log's beginning was purged", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.DB.Content.ConsistentIndex = 49000 })
+		}, nil},
+		{"start: an entry of etcd 3.5, whose own version starts", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				says(d, wal.Refuses, wal.Critical, wal.CauseForeign)
+				d.Log.Own = &wal.Verdict{Outcome: wal.Starts}
+			})
+		}, []string{"KVD-VERSION-004 warning"}},
+		{"start: an entry of etcd 3.5, which runs", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				says(d, wal.Refuses, wal.Critical, wal.CauseForeign)
+				d.Log.Own, d.Holder, d.DB = &wal.Verdict{Outcome: wal.Starts}, "process 4242 (etcd)", nil
+			})
+		}, []string{"KVD-OPS-003 info", "KVD-VERSION-004 info"}},
 		{"start: remarks are none", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Remark, wal.CauseUncommitted) })
 		}, nil},
@@ -109,6 +136,9 @@ func fileFixtures() []fixture {
 		}, []string{"KVD-SPACE-001 critical"}},
 
 		{"left-over: in use", func(w *world) { w.dirs(func(d *diagnose.Dir) { d.Holder, d.DB = "etcd (pid 4242)", nil }) }, []string{"KVD-OPS-003 info"}},
+		{"left-over: a database in use", func(w *world) {
+			w.in.Files = []diagnose.File{{Path: "/var/lib/etcd/member/snap/db", Holder: "process 4242 (etcd)"}}
+		}, []string{"KVD-OPS-003 info"}},
 		{"left-over: a garbled .snap", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				d.Snaps = []diagnose.SnapFile{{Name: "5-9.snap", Damaged: "its CRC does not fit its content"}}

@@ -174,6 +174,8 @@ func (in *Input) has(n Need) bool {
 		return len(in.Hashes) > 1
 	case NeedDirs:
 		return len(in.Dirs) > 0
+	case NeedFiles:
+		return len(in.Dirs)+len(in.Files) > 0
 	case NeedDBs:
 		return len(in.stored()) > 0
 	case NeedContent:

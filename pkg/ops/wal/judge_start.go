@@ -100,11 +100,13 @@ func (x *exam) start() Verdict {
 		return Verdict{Outcome: Refuses, cause: CauseCommit, Begins: &snap, Message: fmt.Sprintf("state.commit %d is out of range [%d, %d]", s.Commit, snap.Index, v.replay.Index),
 			Why: fmt.Sprintf("entries up to %d are said to be committed, and the log ends at %d", s.Commit, v.replay.Index)}
 	}
-	if v, over = x.applies(snap, v); over {
-		return v
-	}
+	foreign, over := x.applies(snap, v)
 	v = x.apply(v)
 	v, _ = x.applyMembers(snap, v)
+	if over {
+		x.Own = &v
+		return foreign
+	}
 	return v
 }
 
@@ -330,8 +332,12 @@ func (x *exam) apply(v Verdict) Verdict {
 		return v
 	}
 	tries := db.ConsistentIndex - v.replay.Index - 1
+	first := ""
+	if v.Outcome == Drops {
+		first = v.Why + "; and then: "
+	}
 	v.Outcome, v.cause, v.Seconds = Silent, LogBehindDB, int64(tries)*publishSeconds //nolint:gosec // an index
-	v.Why = fmt.Sprintf("the database has consistent index %d and the log that etcd has ends at %d: what is written next is not applied, the member's own "+
+	v.Why = first + fmt.Sprintf("the database has consistent index %d and the log that etcd has ends at %d: what is written next is not applied, the member's own "+
 		"announcement included, so that it runs and answers nothing for about %d times %d s", db.ConsistentIndex, v.replay.Index, tries, publishSeconds)
 	return v
 }

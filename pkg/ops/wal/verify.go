@@ -13,6 +13,9 @@ type Verification struct {
 	Dir     string  `json:"dir"`            // of the segments; empty if there is no log
 	Live    string  `json:"live,omitempty"` // the process that writes to it
 	Verdict Verdict `json:"verdict"`
+	// Own is what the version does that wrote the log, where etcd 3.7 refuses only
+	// because of an entry of another version.
+	Own *Verdict `json:"verdict_of_own_version,omitempty"`
 	Metadata
 	Numbers  Numbers   `json:"numbers"`
 	Segments int       `json:"segments"`

@@ -57,7 +57,42 @@ func (x *exam) add(s Severity, cause, hint, format string, args ...any) {
 // judge makes findings of the verdict, and of what does not fit although etcd
 // starts on it.
 func (x *exam) judge() {
+	x.judgeVerdict(&x.Verdict)
 	v := &x.Verdict
+	if x.Own != nil {
+		v = x.Own
+		x.judgeVerdict(v)
+	}
+	for i := range x.Damages {
+		if b := &x.Damages[i]; v.Outcome != Refuses && b != v.damage {
+			x.add(Warning, CausePassedOver, "keep a copy; `kvd snapshot save` of this cluster is worth having", "%s: %s; a start does not come to it", b.Position, b.Why)
+		}
+	}
+	if x.Database == nil || x.Database.Unread != "" {
+		return
+	}
+	log := &Info{Metadata: x.Metadata, Last: x.Numbers.Last, Entries: x.Entries}
+	for _, m := range Judge(log, x.Database.backend()) {
+		switch {
+		case m.Cause == v.cause, m.Cause == LogBehindDB && (v.Outcome == Refuses || x.standing == isAlien):
+			continue // said, or because of what was said
+		case m.Cause == NotAMember && x.standing == isMember:
+			continue // made one by an entry that is not applied yet
+		}
+		if m.Cause == LogBehindDB && x.Database.voters() > 1 {
+			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
+		}
+		severity := Critical
+		if m.Cause == LogBehindDB && x.Database.voters() == 1 {
+			severity = Warning // the next leader's first entry takes the place of the one that is missing
+		}
+		m.Hint = x.hint(m.Cause)
+		x.Findings = append(x.Findings, Finding{severity, m})
+	}
+}
+
+// judgeVerdict makes a finding of a verdict.
+func (x *exam) judgeVerdict(v *Verdict) {
 	cause := v.cause
 	if v.damage != nil {
 		cause = string(v.damage.Class)
@@ -75,33 +110,11 @@ func (x *exam) judge() {
 	case NotKnown:
 		x.add(Critical, CauseUnread, x.hint(CauseUnread), "%s", v.Why)
 	case Silent, Refuses:
-		x.add(Critical, cause, x.hint(cause), "%s", v.Why)
-	}
-	for i := range x.Damages {
-		if b := &x.Damages[i]; v.Outcome != Refuses && b != v.damage {
-			x.add(Warning, CausePassedOver, "keep a copy; `kvd snapshot save` of this cluster is worth having", "%s: %s; a start does not come to it", b.Position, b.Why)
+		hint := x.hint(cause)
+		if cause == string(Hidden) {
+			hint = x.copyFirst()
 		}
-	}
-	if x.Database == nil || x.Database.Unread != "" {
-		return
-	}
-	log := &Info{Metadata: x.Metadata, Last: x.Numbers.Last, Entries: x.Entries}
-	for _, m := range Judge(log, x.Database.backend()) {
-		switch {
-		case m.Cause == x.Verdict.cause, m.Cause == LogBehindDB && (v.Outcome == Refuses || x.standing == isAlien):
-			continue // said, or because of what was said
-		case m.Cause == NotAMember && x.standing == isMember:
-			continue // made one by an entry that is not applied yet
-		}
-		if m.Cause == LogBehindDB && x.Database.voters() > 1 {
-			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
-		}
-		severity := Critical
-		if m.Cause == LogBehindDB && x.Database.voters() == 1 {
-			severity = Warning // the next leader's first entry takes the place of the one that is missing
-		}
-		m.Hint = x.hint(m.Cause)
-		x.Findings = append(x.Findings, Finding{severity, m})
+		x.add(Critical, cause, hint, "%s", v.Why)
 	}
 }
 
@@ -135,7 +148,7 @@ func (x *exam) remark(files []OtherFile) {
 	switch db := x.Database; {
 	case db == nil && x.bare:
 		x.add(Remark, CauseNoDB, "--db names it", "no database is beside the log: what is said is of the log alone")
-	case db == nil && x.Verdict.Outcome != Refuses: // else it would be missed, see needsSnapDB
+	case db == nil && (x.Verdict.Outcome != Refuses || x.Own != nil && x.Own.Outcome != Refuses): // else it would be missed, see needsSnapDB
 		x.add(Warning, CauseNoDB, "nothing to do but wait for it", "there is no database: etcd makes an empty one, and applies the log again, which goes back to entry 1, so that nothing is lost")
 	case db == nil || db.Unread != "":
 	default:

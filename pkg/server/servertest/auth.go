@@ -48,3 +48,6 @@ func (c *Cluster) EnableAuth(tb testing.TB, users ...User) {
 	must("enable", err)
 	c.user, c.password = "root", RootPassword
 }
+
+// Account is the user and the password that Client uses, empty before EnableAuth.
+func (c *Cluster) Account() (user, password string) { return c.user, c.password }
