@@ -23,24 +23,31 @@ func pairs() []pair {
 		return []string{"k8s-heartbeats", "--nodes=100", "--time-scale=20", "--images=" + images, "--ab", "mode=lease", "mode=node-status"}
 	}
 	endpoints := func(pods string) []string {
-		return []string{"k8s-endpoints", "--pods=" + pods, "--ab", "mode=slices", "mode=endpoints"}
+		return []string{"k8s-endpoints", "--nodes=0", "--pods=" + pods, "--ab", "mode=slices", "mode=endpoints"}
+	}
+	list := func(how string) []string {
+		return []string{"k8s-list", "--objects=20000", "--ab", how, "page-size=0"}
 	}
 	return []pair{
 		{"load_heartbeats_status_to_lease_50_images", "written by the load", heartbeats("50")},
 		{"load_heartbeats_status_to_lease_10_images", "written by the load", heartbeats("10")},
-		{"load_endpoints_to_slices_1000_pods", "written by the load", endpoints("1000")},
-		{"load_endpoints_to_slices_100_pods", "written by the load", endpoints("100")},
-		{"load_list_memory_whole_to_stream", "memory of the largest member", []string{"k8s-list", "--ab", "stream", "page-size=0"}},
-		{"load_list_memory_whole_to_pages_of_500", "memory of the largest member", []string{"k8s-list", "--ab", "page-size=500", "page-size=0"}},
+		{"load_endpoints_to_slices_1000_pods", "each write of the load", endpoints("1000")},
+		{"load_endpoints_to_slices_100_pods", "each write of the load", endpoints("100")},
+		{"load_list_memory_whole_to_stream", "memory of the largest member", list("stream")},
+		{"load_list_memory_whole_to_pages_of_500", "memory of the largest member", list("page-size=500")},
 	}
 }
 
 const loadRepeats = 3
 
-// loads runs each pair in turns on throwaway clusters.
+// loads runs each pair in turns on throwaway clusters, and then the generator beside
+// etcd's own.
 func loads(b bench) ([]figure, error) {
 	var out []figure
 	for _, p := range pairs() {
+		if !strings.HasPrefix(p.name, b.figures) {
+			continue
+		}
 		args := append([]string{"loadgen"}, p.args...)
 		shown := "kvd " + strings.Join(args, " ")
 		args = append(args, fmt.Sprintf("--repeats=%d", loadRepeats), "--duration=20s", "--warmup=2s", "--max-lag=1m", "--progress=none", "-o", "json")
@@ -68,7 +75,11 @@ func loads(b bench) ([]figure, error) {
 			}
 		}
 	}
-	return out, nil
+	if !strings.HasPrefix(generatorFigure, b.figures) {
+		return out, nil
+	}
+	cost, err := b.generator()
+	return append(out, cost...), err
 }
 
 func stderrOf(e *exec.ExitError) []byte {

@@ -20,10 +20,10 @@ import (
 
 // measured is docs/measured.json.
 type measured struct {
-	Date    string   `json:"date"`
-	Machine machine  `json:"machine"`
-	Version string   `json:"version"`
-	Figures []figure `json:"figures"`
+	Date    string  `json:"date"`
+	Machine machine `json:"machine"`
+	Version string  `json:"version"`
+	Figures []dated `json:"figures"`
 }
 
 type machine struct {
@@ -43,17 +43,26 @@ type figure struct {
 	Note    string  `json:"note,omitempty"`
 }
 
+// dated is a figure in the file, with the day and the version that it is of where
+// those are not the file's: see -update.
+type dated struct {
+	figure
+	Date    string `json:"date,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
 const starts = 20
 
 // bench is what the measurements work with.
 type bench struct {
 	kvd       string // the binary
 	etcd      string // a stock server to compare with, empty for none
-	reference string // folder with stock etcdctl, etcdutl, etcd-dump-logs and etcd-dump-db
+	reference string // folder with stock etcdctl, etcdutl, etcd-dump-logs, etcd-dump-db and benchmark
 	size      int64  // bytes of the database that snapshots are of
 	walSize   int64  // bytes of the log of large values
 	entries   int64  // of the log of small ones
 	runs      int    // how often each command on them is run
+	figures   string // of the group load, those alone whose names begin with this
 	keep      string // folder where the databases of the group "keys" stay, empty for none
 }
 
@@ -74,23 +83,26 @@ var groups = []struct {
 func main() {
 	root := flag.String("root", "../..", "the repository")
 	only := flag.String("only", "", "run one group, and print its figures without writing them")
+	update := flag.Bool("update", false, "with -only: put its figures into docs/measured.json, and leave the others there as they are")
+	figures := flag.String("figures", "", "with -only load: run those alone whose names begin with this")
 	size := flag.Int64("size", 1024, "MiB of the database that snapshots are of")
 	walSize := flag.Int64("wal", 300, "MiB of the log of large values")
 	b := bench{}
 	flag.StringVar(&b.etcd, "etcd", os.Getenv("ETCD"), "a stock etcd binary to measure beside kvd (or $ETCD)")
-	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl, etcdutl, etcd-dump-logs and etcd-dump-db; without it they are built from scripts/reference and scripts/dumplogs")
+	flag.StringVar(&b.reference, "reference", "", "folder with stock etcdctl, etcdutl, etcd-dump-logs, etcd-dump-db and benchmark; without it they are built from scripts/reference, scripts/dumplogs and scripts/benchmark")
 	flag.IntVar(&b.runs, "runs", 7, "how often each command on a snapshot or a log is run")
 	flag.Int64Var(&b.entries, "entries", 1_000_000, "entries of the log of small values")
 	flag.StringVar(&b.keep, "keep", "", "folder where the databases of the group keys are kept, and looked for")
 	flag.Parse()
 	b.size, b.walSize = *size<<20, *walSize<<20
-	if err := run(b, *root, *only); err != nil {
+	b.figures = *figures
+	if err := run(b, *root, *only, *update); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(b bench, root, only string) error {
+func run(b bench, root, only string, update bool) error {
 	var err error
 	if b.kvd, err = filepath.Abs(filepath.Join(root, "bin", "kvd")); err != nil {
 		return err
@@ -108,7 +120,7 @@ func run(b bench, root, only string) error {
 			return err
 		}
 		defer os.RemoveAll(b.reference)
-		for _, module := range []string{"reference", "dumplogs"} {
+		for _, module := range []string{"reference", "dumplogs", "benchmark"} {
 			build := exec.Command("go", "-C", filepath.Join(root, "scripts", module), "build", "-trimpath", "-o", b.reference+"/", "tool")
 			if out, err := build.CombinedOutput(); err != nil {
 				return fmt.Errorf("building scripts/%s: %w\n%s", module, err, out)
@@ -130,17 +142,17 @@ func run(b bench, root, only string) error {
 			}
 			named[x.Name] = true
 			fmt.Printf("%-32s %10.3f %-8s %s\n", x.Name, x.Value, x.Unit, x.Command)
-			m.Figures = append(m.Figures, x)
+			m.Figures = append(m.Figures, dated{figure: x})
 		}
 	}
-	if only != "" {
-		return nil
+	path := filepath.Join(root, "docs", "measured.json")
+	switch {
+	case only == "":
+		return m.write(path)
+	case update:
+		return m.writeInto(path)
 	}
-	raw, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(root, "docs", "measured.json"), append(raw, '\n'), 0o644)
+	return nil
 }
 
 func versionOf(kvd string) (string, error) {

@@ -214,6 +214,9 @@ func measure(rows []Row) measurement {
 		m[figureName{2, name + " answered", UnitRate}] = done[name] / seconds
 	}
 	m[figureName{3, "written by the load", UnitBytes}] = logical / seconds
+	if n := done["all txn"]; n > 0 { // of how busy the machine was it says nothing, so it is seen on any
+		m[figureName{3, "each write of the load", UnitSize}] = logical / n
+	}
 	m.addServers(rows, seconds, logical)
 	return m
 }
