@@ -164,7 +164,7 @@ func (c *connections) membersOf(v cluster.View) []result.Member {
 	for _, m := range v.Members {
 		r := result.Member{Name: m.Name, ID: cluster.FormatID(m.ID), Role: v.Role(m), Loaded: slices.Contains(c.endpoints, m.Endpoint)}
 		if m.Status != nil {
-			r.Version = m.Status.Version
+			r.Version, r.Quota = m.Status.Version, max(0, m.Status.EffectiveQuota())
 		}
 		out = append(out, r)
 	}

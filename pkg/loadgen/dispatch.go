@@ -16,6 +16,10 @@ type dispatcher struct {
 	begun time.Time
 	limit int64 // turns that may wait or be under way
 
+	horizon time.Duration // nothing is due from then on; 0: no end
+	gate    sync.RWMutex  // held by whoever offers a turn that follows an answer
+	over    bool          // no more turns are offered
+
 	players  []*player
 	ready    chan *player // to workers that have nothing to do
 	quit     chan struct{}
@@ -26,24 +30,27 @@ type dispatcher struct {
 // player is an actor with the turns that wait for the one under way.
 type player struct {
 	actor Actor
-	seed  uint64
+	pace  pace
 
 	mu      sync.Mutex
 	busy    bool
 	waiting []upcoming
 }
 
-func newDispatcher(env *Env, actors []Actor, limit int, begun time.Time) *dispatcher {
-	d := &dispatcher{env: env, rec: env.rec, begun: begun, limit: int64(limit), ready: make(chan *player), quit: make(chan struct{})}
+func newDispatcher(env *Env, actors []Actor, o Options, begun time.Time) *dispatcher {
+	d := &dispatcher{env: env, rec: env.rec, begun: begun, limit: int64(o.MaxInFlight), ready: make(chan *player), quit: make(chan struct{})}
 	for _, a := range actors {
-		d.players = append(d.players, &player{actor: a, seed: newPace(env.Seed, a.Name, a.Schedule, 1).key})
+		d.players = append(d.players, &player{actor: a, pace: newPace(o, a.Name, a.Schedule)})
+	}
+	if o.Duration > 0 {
+		d.horizon = o.Warmup + o.Duration
 	}
 	return d
 }
 
-// play hands out turns until the horizon (0: without one), the end of ctx, or
-// stop. Requests run in a context of their own, and may go on after it returned.
-func (d *dispatcher) play(ctx, requests context.Context, t *timeline, horizon time.Duration, stop <-chan struct{}) {
+// play hands out turns until the horizon, the end of ctx, or stop. Requests run in a context of their own, and may go on after it returned.
+func (d *dispatcher) play(ctx, requests context.Context, t *timeline, stop <-chan struct{}) {
+	defer d.shut()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	until := func(at time.Time) bool {
@@ -60,14 +67,14 @@ func (d *dispatcher) play(ctx, requests context.Context, t *timeline, horizon ti
 	for {
 		u, more := t.peek()
 		switch {
-		case more && (horizon == 0 || u.due < horizon):
+		case more && d.within(u.due):
 			if !until(d.begun.Add(u.due)) {
 				return
 			}
 			t.advance()
 			d.offer(requests, u)
-		case horizon > 0: // nothing more is due, and the run goes on to its end
-			until(d.begun.Add(horizon))
+		case d.horizon > 0: // nothing more is due, and the run goes on to its end
+			until(d.begun.Add(d.horizon))
 			return
 		default:
 			select {
@@ -77,6 +84,31 @@ func (d *dispatcher) play(ctx, requests context.Context, t *timeline, horizon ti
 			return
 		}
 	}
+}
+
+func (d *dispatcher) within(due time.Duration) bool { return d.horizon == 0 || due < d.horizon }
+
+// shut ends what follows from answers.
+func (d *dispatcher) shut() {
+	d.gate.Lock()
+	d.over = true
+	d.gate.Unlock()
+}
+
+// follow offers the turn behind the n-th of a player that slides, a step from now.
+func (d *dispatcher) follow(ctx context.Context, p *player, u upcoming) {
+	step := p.pace.step(u.n)
+	next := upcoming{due: time.Since(d.begun) + step, actor: u.actor, n: u.n + 1}
+	if p.pace.ends(u.n) || !d.within(next.due) {
+		return
+	}
+	time.AfterFunc(step, func() {
+		d.gate.RLock()
+		defer d.gate.RUnlock()
+		if !d.over {
+			d.offer(ctx, next)
+		}
+	})
 }
 
 func closed(c <-chan struct{}) bool {
@@ -153,7 +185,10 @@ func (d *dispatcher) turn(ctx context.Context, p *player, u upcoming, prompt boo
 		lag = max(0, time.Since(due))
 	}
 	d.rec.began(due, lag)
-	p.actor.Act(ctx, &Turn{Due: due, N: u.n, env: d.env, apiserver: p.actor.APIServer, seed: p.seed, from: due})
+	p.actor.Act(ctx, &Turn{Due: due, N: u.n, env: d.env, apiserver: p.actor.APIServer, seed: p.pace.key, from: due})
+	if p.pace.sliding {
+		d.follow(ctx, p, u)
+	}
 }
 
 // drain waits until nothing is under way any more, or ctx ends.

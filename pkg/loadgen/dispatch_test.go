@@ -13,16 +13,24 @@ import (
 // stage plays actors against nothing.
 func stage(t *testing.T, limit int, horizon time.Duration, actors []Actor, meanwhile func(d *dispatcher, giveUp func())) result.Totals {
 	t.Helper()
+	o := DefaultOptions()
+	o.MaxInFlight = limit
+	return stageOf(t, o, horizon, actors, meanwhile)
+}
+
+func stageOf(t *testing.T, o Options, horizon time.Duration, actors []Actor, meanwhile func(d *dispatcher, giveUp func())) result.Totals {
+	t.Helper()
 	requests, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
+	o.Warmup, o.Duration = 0, horizon
 	env := &Env{Seed: 1, rec: newRecorder(), run: requests, scale: 1}
 	begun := time.Now()
-	d := newDispatcher(env, actors, limit, begun)
+	d := newDispatcher(env, actors, o, begun)
 	env.rec.begin(begun, 0)
 	played := make(chan struct{})
 	go func() {
 		defer close(played)
-		d.play(t.Context(), requests, newTimeline(1, actors, 1), horizon, nil)
+		d.play(t.Context(), requests, newTimeline(o, actors), nil)
 	}()
 	meanwhile(d, giveUp)
 	<-played

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kvd/pkg/loadgen/result"
+	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/progress"
 )
 
@@ -20,9 +21,12 @@ type Env struct {
 	Prefix string
 	// Seed is what all that is random follows from.
 	Seed uint64
+	// Whole says that no other generator plays a part of this load.
+	Whole bool
 	// Members are the members at the beginning, by name.
 	Members []result.Member
 
+	values  shape.Values
 	scale   float64
 	timeout time.Duration
 	conns   *connections
@@ -51,6 +55,12 @@ func (e *Env) APIServers() int { return e.conns.apiservers }
 // number.
 func (e *Env) Client(apiserver int, resource string) *clientv3.Client {
 	return e.conns.client(apiserver, resource)
+}
+
+// Commit sends a write that is not part of the load, and not recorded. The error is
+// etcd's.
+func (e *Env) Commit(ctx context.Context, apiserver int, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
+	return req.As(e.values).Commit(ctx, e.Client(apiserver, resource))
 }
 
 // Count adds to one of the scenario's own counters: "late_heartbeats". Only what

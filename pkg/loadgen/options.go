@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 )
@@ -22,6 +24,11 @@ type Options struct {
 	Duration  time.Duration // of the measurement; 0: until stopped
 	Warmup    time.Duration // before it, not counted
 	TimeScale float64       // divides periods and times to live: 10 makes ten minutes one
+	Values    shape.Values  // what the bytes of values are
+	Arrival   Arrival       // what decides when a turn is due
+	Ramp      time.Duration // of the warm-up: actors begin one after the other in it
+	StartAt   time.Time     // when the warm-up begins, so that several generators begin together; zero: when all is ready
+	Shard     Shard         // which part of the load is played here
 
 	APIServers int    // each with connections of its own
 	Resources  int    // connections of each; more than the scenario uses stand idle
@@ -52,7 +59,7 @@ type Limits struct {
 // DefaultOptions returns what the command line begins with.
 func DefaultOptions() Options {
 	return Options{
-		Prefix: Root + "registry", Seed: 1, Duration: time.Minute, Warmup: 5 * time.Second, TimeScale: 1,
+		Prefix: Root + "registry", Seed: 1, Duration: time.Minute, Warmup: 5 * time.Second, TimeScale: 1, Values: shape.Plain, Arrival: Open,
 		APIServers: 3, Policy: Spread,
 		MaxInFlight: 50_000, RequestTimeout: time.Minute, Drain: 10 * time.Second,
 		StopAtUsage: 0.8, StopAtNoSpace: true,
@@ -70,6 +77,10 @@ func (o Options) Check() error {
 		return bad("--prefix %q: want one that begins with %s and does not end with a slash, so that kvd loadgen clean removes what was written and nothing else", o.Prefix, Root)
 	case o.Duration < 0 || o.Warmup < 0:
 		return bad("--duration and --warmup can't be negative")
+	case o.Ramp < 0 || o.Ramp > o.Warmup:
+		return bad("--ramp is a part of --warmup: from 0 to %s", o.Warmup)
+	case o.Shard.Of > o.APIServers:
+		return bad("--shard %s: parts are of whole API servers, and there are %d (--apiservers)", o.Shard.String(), o.APIServers)
 	case o.TimeScale <= 0:
 		return bad("--time-scale must be more than 0")
 	case o.APIServers < 1 || o.Resources < 0:
@@ -82,6 +93,15 @@ func (o Options) Check() error {
 		return bad("--stop-at-usage is a share of the quota, from 0 to 1")
 	}
 	return nil
+}
+
+// header is what of the options the result says, beside what it has a place of its
+// own for.
+func (o Options) header() result.Options {
+	return result.Options{
+		APIServers: o.APIServers, Resources: o.Resources, Values: string(o.Values), Arrival: string(o.Arrival), Ramp: o.Ramp.Seconds(),
+		Shard: o.Shard.String(), MaxInFlight: o.MaxInFlight, RequestTimeout: o.RequestTimeout.Seconds(), Templates: shape.Hash(),
+	}
 }
 
 // processors is how many the generator may use.

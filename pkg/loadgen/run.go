@@ -42,7 +42,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	defer giveUp()
 	r := &runner{opts: o, sink: sink, stop: make(chan struct{}), requests: requests, giveUp: giveUp, rec: newRecorder()}
 	r.env = &Env{
-		Prefix: o.Prefix, Seed: o.Seed, Members: conns.membersOf(view), scale: o.TimeScale, timeout: o.RequestTimeout,
+		Prefix: o.Prefix, Seed: o.Seed, Whole: o.Shard.whole(), Members: conns.membersOf(view), values: o.Values, scale: o.TimeScale, timeout: o.RequestTimeout,
 		conns: conns, rec: r.rec, sink: sink, run: requests,
 		onFull: func() {
 			if o.StopAtNoSpace {
@@ -55,13 +55,17 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	if err != nil {
 		return nil, err
 	}
+	cast = o.Shard.part(cast, o.APIServers)
 	if err := conns.complete(o.Resources); err != nil {
+		return nil, err
+	}
+	if err := r.awaitStart(ctx, stop); err != nil {
 		return nil, err
 	}
 	r.out = &result.Run{Header: result.Header{
 		Format: result.Format, Scenario: s.Name(), Params: s.Params(), Prefix: o.Prefix, Seed: o.Seed,
-		Schedule: Fingerprint(o.Seed, cast.Actors, o.TimeScale, o.Warmup+o.Duration), Actors: len(cast.Actors),
-		Connections: conns.count(), Policy: string(o.Policy), TimeScale: o.TimeScale,
+		Schedule: Fingerprint(o, cast.Actors), Actors: len(cast.Actors),
+		Connections: conns.count(), Policy: string(o.Policy), TimeScale: o.TimeScale, Options: o.header(),
 		SetupSeconds: time.Since(began).Seconds(), Warmup: o.Warmup.Seconds(),
 		Cluster: cluster.FormatID(view.ID), Members: r.env.Members,
 	}}
@@ -119,11 +123,11 @@ func (r *runner) end(why string) {
 
 // play runs warm-up and measurement, and waits for the last answers.
 func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-chan struct{}) error {
-	timeline := newTimeline(r.opts.Seed, cast.Actors, r.opts.TimeScale)
+	timeline := newTimeline(r.opts, cast.Actors)
 	scrape.scrape(ctx, false)
 
 	begun := time.Now()
-	d := newDispatcher(r.env, cast.Actors, r.opts.MaxInFlight, begun)
+	d := newDispatcher(r.env, cast.Actors, r.opts, begun)
 	r.out.StartedAt = begun.UTC()
 	r.cpuAt = cpuTime()
 	r.cpuMeasure = r.cpuAt
@@ -133,11 +137,7 @@ func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-ch
 	played := make(chan struct{})
 	go func() {
 		defer close(played)
-		var horizon time.Duration
-		if r.opts.Duration > 0 {
-			horizon = r.opts.Warmup + r.opts.Duration
-		}
-		d.play(ctx, r.requests, timeline, horizon, r.stop)
+		d.play(ctx, r.requests, timeline, r.stop)
 	}()
 	r.follow(ctx, d, scrape, played, stop)
 	ended := time.Now()
@@ -163,7 +163,7 @@ func (r *runner) background(cast Cast) func() error {
 	errs := make([]error, len(cast.Background))
 	for i, f := range cast.Background {
 		wg.Go(func() {
-			if err := f(r.requests); err != nil && r.requests.Err() == nil {
+			if err := f.Run(r.requests); err != nil && r.requests.Err() == nil {
 				errs[i] = err
 				r.end(result.StoppedFailed)
 			}

@@ -23,7 +23,13 @@ type Cast struct {
 	// Background runs beside the actors from before the first turn until the run
 	// ends, which ends ctx: informers, mostly. It records what it sees with
 	// Env.Observe. An error other than the end of ctx ends the run.
-	Background []func(ctx context.Context) error
+	Background []Beside
+}
+
+// Beside is something that goes on beside the actors.
+type Beside struct {
+	APIServer int // whose it is, as an Actor's
+	Run       func(ctx context.Context) error
 }
 
 // Actor is one who acts again and again: a kubelet that renews its Lease, a
@@ -59,6 +65,9 @@ type Schedule struct {
 	// Together leaves that share out: all begin at the same moment, as after a
 	// restart.
 	Together bool
+	// Sliding says that in Kubernetes the period begins with the answer to the turn
+	// before (wait.JitterUntil's sliding). It is so here under the arrival Kubelet.
+	Sliding bool
 	// Turns ends the schedule after so many; 0: with the run.
 	Turns int64
 }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"encoding/hex"
 	"hash/fnv"
+	"math"
 	"time"
 )
 
@@ -11,24 +12,25 @@ import (
 // seed, name and number alone, so that no answer of the server and no other actor
 // has a say in it.
 type pace struct {
-	key    uint64
-	first  time.Duration
-	period time.Duration
-	jitter float64
-	turns  int64
+	key     uint64
+	first   time.Duration
+	period  time.Duration
+	jitter  float64
+	turns   int64
+	sliding bool // the next turn is due a step after the answer to the last
 }
 
-func newPace(seed uint64, name string, s Schedule, scale float64) pace {
+func newPace(o Options, name string, s Schedule) pace {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails
-	p := pace{key: mix(seed ^ h.Sum64()), jitter: s.Jitter, turns: s.Turns}
-	p.period = scaled(s.Period, scale)
-	p.first = scaled(s.Delay, scale)
+	p := pace{key: mix(o.Seed ^ h.Sum64()), jitter: s.Jitter, turns: s.Turns, sliding: s.Sliding && o.Arrival == Kubelet}
+	p.period = scaled(s.Period, o.TimeScale)
+	p.first = scaled(s.Delay, o.TimeScale)
 	if p.period <= 0 {
 		p.turns = 1
 	}
 	if !s.Together {
-		p.first += time.Duration(p.random(0) * float64(p.period))
+		p.first += time.Duration(p.random(0)*float64(p.period)) + time.Duration(p.random(math.MaxUint64)*float64(o.Ramp))
 	}
 	return p
 }
@@ -36,11 +38,18 @@ func newPace(seed uint64, name string, s Schedule, scale float64) pace {
 // next returns when the turn behind the n-th (counted from 1) is due, and whether
 // there is one.
 func (p pace) next(n int64, due time.Duration) (time.Duration, bool) {
-	if p.turns > 0 && n >= p.turns {
+	if p.sliding || p.ends(n) {
 		return 0, false
 	}
-	step := time.Duration(float64(p.period) * (1 + p.jitter*p.random(uint64(n))))
-	return due + max(step, 1), true
+	return due + p.step(n), true
+}
+
+// ends reports that the n-th turn is the last.
+func (p pace) ends(n int64) bool { return p.turns > 0 && n >= p.turns }
+
+// step is the time from the n-th turn to the one behind it.
+func (p pace) step(n int64) time.Duration {
+	return max(1, time.Duration(float64(p.period)*(1+p.jitter*p.random(uint64(n)))))
 }
 
 // random returns the n-th number of the actor, at least 0 and less than 1.
@@ -77,10 +86,10 @@ type upcoming struct {
 	n     int64 // which turn of the actor, counted from 1
 }
 
-func newTimeline(seed uint64, actors []Actor, scale float64) *timeline {
+func newTimeline(o Options, actors []Actor) *timeline {
 	t := &timeline{paces: make([]pace, len(actors)), queue: make([]upcoming, len(actors))}
 	for i, a := range actors {
-		t.paces[i] = newPace(seed, a.Name, a.Schedule, scale)
+		t.paces[i] = newPace(o, a.Name, a.Schedule)
 		t.queue[i] = upcoming{due: t.paces[i].first, actor: i, n: 1}
 	}
 	heap.Init(t)
@@ -137,16 +146,17 @@ const (
 
 // Fingerprint is a hash over who acts when, up to the end of the run (and to an
 // hour or a million turns at most). Two runs with the same one had the same
-// arrivals.
-func Fingerprint(seed uint64, actors []Actor, scale float64, until time.Duration) string {
-	if until <= 0 || until > fingerprintSpan {
+// arrivals; under the arrival Kubelet it is over the first turn of those who slide.
+func Fingerprint(o Options, actors []Actor) string {
+	until := o.Warmup + o.Duration
+	if o.Duration == 0 || until > fingerprintSpan {
 		until = fingerprintSpan
 	}
 	sum := fnv.New128a()
 	for _, a := range actors {
 		_, _ = sum.Write([]byte(a.Name + "\x00"))
 	}
-	t := newTimeline(seed, actors, scale)
+	t := newTimeline(o, actors)
 	var b [16]byte
 	for range fingerprintTurns {
 		u, ok := t.peek()

@@ -18,7 +18,9 @@ func kubelets(n int) []Actor {
 
 // dues lists who is due when, up to a time.
 func dues(seed uint64, actors []Actor, scale float64, until time.Duration) (out []upcoming) {
-	t := newTimeline(seed, actors, scale)
+	o := DefaultOptions()
+	o.Seed, o.TimeScale = seed, scale
+	t := newTimeline(o, actors)
 	for {
 		u, ok := t.peek()
 		if !ok || u.due >= until {
@@ -27,6 +29,12 @@ func dues(seed uint64, actors []Actor, scale float64, until time.Duration) (out 
 		out = append(out, u)
 		t.advance()
 	}
+}
+
+func fingerprint(seed uint64, actors []Actor, scale float64, until time.Duration) string {
+	o := DefaultOptions()
+	o.Seed, o.TimeScale, o.Warmup, o.Duration = seed, scale, 0, until
+	return Fingerprint(o, actors)
 }
 
 // The same seed gives the same schedule, to the nanosecond, and another one
@@ -40,14 +48,14 @@ func TestScheduleFollowsFromTheSeed(t *testing.T) {
 	if !slices.IsSortedFunc(a, func(x, y upcoming) int { return int(x.due - y.due) }) {
 		t.Error("turns are not in the order of time")
 	}
-	if fa, fb := Fingerprint(7, actors, 1, time.Minute), Fingerprint(7, actors, 1, time.Minute); fa != fb {
+	if fa, fb := fingerprint(7, actors, 1, time.Minute), fingerprint(7, actors, 1, time.Minute); fa != fb {
 		t.Errorf("fingerprints %s and %s", fa, fb)
 	}
 	for what, other := range map[string]string{
-		"seed": Fingerprint(8, actors, 1, time.Minute), "an actor more": Fingerprint(7, kubelets(201), 1, time.Minute),
-		"scale": Fingerprint(7, actors, 2, time.Minute), "length": Fingerprint(7, actors, 1, 30*time.Second),
+		"seed": fingerprint(8, actors, 1, time.Minute), "an actor more": fingerprint(7, kubelets(201), 1, time.Minute),
+		"scale": fingerprint(7, actors, 2, time.Minute), "length": fingerprint(7, actors, 1, 30*time.Second),
 	} {
-		if other == Fingerprint(7, actors, 1, time.Minute) {
+		if other == fingerprint(7, actors, 1, time.Minute) {
 			t.Errorf("another %s, the same fingerprint", what)
 		}
 	}

@@ -71,6 +71,7 @@ func (t *Turn) Do(ctx context.Context, rpc, resource string, send func(context.C
 // and is counted as a conflict. The error is etcd's.
 func (t *Turn) Txn(ctx context.Context, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
 	var resp *clientv3.TxnResponse
+	req = req.As(t.env.values)
 	err := t.Do(ctx, "txn", resource, func(ctx context.Context, c *clientv3.Client) (r Reply, err error) {
 		if resp, err = req.Commit(ctx, c); err != nil {
 			return Reply{}, err

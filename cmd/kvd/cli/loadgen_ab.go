@@ -60,6 +60,9 @@ func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioF
 	if o.slo != "" {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--slo judges a run, and --ab compares many: give one of them"}
 	}
+	if o.startAt != "" || o.Shard.Of > 0 {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--ab plays all of the load, on clusters that nobody else knows of: --shard and --start-at are not for it"}
+	}
 	var arms [2]loadgen.Arm
 	for i, variant := range o.ab.variants {
 		arm, err := o.arm(variant, knobs)

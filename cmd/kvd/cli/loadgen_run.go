@@ -30,6 +30,7 @@ type loadOptions struct {
 	metricsURL []string
 	compaction time.Duration
 	slo        string
+	startAt    string
 	goOn       bool
 	out, html  string
 	ab         abFlags
@@ -45,6 +46,11 @@ func (o *loadOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Duration, "duration", o.Duration, "how long to measure (0: until Ctrl-C)")
 	fs.DurationVar(&o.Warmup, "warmup", o.Warmup, "how long to load before that, not counted")
 	fs.Float64Var(&o.TimeScale, "time-scale", o.TimeScale, "divide all periods, TTLs and the compaction interval by this")
+	fs.Var(&o.Values, "value-mode", "what the bytes of values are, of the same sizes: k8s, encrypted (as with encryption at rest) or random; only what compresses them sees a difference")
+	fs.Var(&o.Arrival, "arrival", "what decides when an actor acts: open (its schedule alone), or kubelet (kubelets wait for their answer and then for their period)")
+	fs.DurationVar(&o.Ramp, "ramp", 0, "begin the actors one after the other over this part of --warmup")
+	fs.Var(&o.Shard, "shard", "play only a part of the load, that of every n-th API server: 2/4 is the second of four generators of one seed")
+	fs.StringVar(&o.startAt, "start-at", "", "begin at this `time`, as in 2026-11-30T10:00:00Z, so that several generators begin together")
 	fs.IntVar(&o.APIServers, "apiservers", o.APIServers, "API servers, each with connections of its own")
 	fs.IntVar(&o.Resources, "resources", o.Resources, "connections of each API server; those the scenario has no use for stand idle (Kubernetes has some 75)")
 	fs.Var(&o.Policy, "endpoints-policy", "to which members they connect: spread (each API server to one, in turn), leader or followers")
@@ -72,6 +78,11 @@ func (o *loadOptions) prepare() (loadgen.Scenario, []result.Objective, error) {
 	}
 	if o.MetricsURLs, err = metrics.ParseOverrides(o.metricsURL); err != nil {
 		return nil, nil, err
+	}
+	if o.startAt != "" {
+		if o.StartAt, err = time.Parse(time.RFC3339, o.startAt); err != nil {
+			return nil, nil, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--start-at", Subject: o.startAt, Msg: "is no time: want one like 2026-11-30T10:00:00Z"}
+		}
 	}
 	o.StopAtNoSpace = !o.goOn
 	s := o.knobs.scenario(&o.Options, o.fs.Changed)

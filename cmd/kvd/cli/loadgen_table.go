@@ -104,6 +104,13 @@ func loadNotes(r result.Report) []string {
 			out = append(out, fmt.Sprintf("at %s: %s %s", spanText(e.At), strings.ReplaceAll(e.What, "_", " "), e.Text))
 		}
 	}
+	for _, t := range r.Trends {
+		var shown []string
+		for _, v := range t.Fifths {
+			shown = append(shown, result.ShowValue(v, t.Unit))
+		}
+		out = append(out, fmt.Sprintf("not at rest yet: %s, in each fifth of the measurement: %s", t.Figure, strings.Join(shown, ", ")))
+	}
 	out = append(out, fmt.Sprintf("generator: %.0f %% of its processors, turns begun %s after they were due (99 of 100), %s of memory",
 		100*r.Generator.CPU, latencyText(r.Generator.LagP99), sizeText(r.Generator.Memory)))
 	for _, j := range r.Objectives {

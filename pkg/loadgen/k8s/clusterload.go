@@ -99,7 +99,7 @@ func (c *Cluster) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, er
 		cast.Actors = append(cast.Actors, a.actors()...)
 		for _, k := range kinds {
 			cache := newInformer(env, i, k.resource, env.Prefix+"/"+k.stored+"/")
-			cast.Background = append(cast.Background, cache.run)
+			cast.Background = append(cast.Background, loadgen.Beside{APIServer: i, Run: cache.run})
 			cast.Actors = append(cast.Actors, a.cacheActors(cache)...)
 		}
 	}

@@ -94,7 +94,7 @@ func (e *Endpoints) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, 
 		return cast, err
 	}
 	for i := range env.APIServers() * e.Watchers {
-		cast.Background = append(cast.Background, newInformer(env, i, resource, prefix).run)
+		cast.Background = append(cast.Background, loadgen.Beside{APIServer: i, Run: newInformer(env, i, resource, prefix).run})
 	}
 	c := &endpointController{resource: resource, sets: sets, pods: e.EndpointOptions.Endpoints, perTurn: 1 / writesPerPod}
 	period := time.Duration(float64(time.Second) / e.PodRate / writesPerPod)

@@ -79,7 +79,7 @@ func (e *Events) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, err
 		return cast, err
 	}
 	for i := range e.Readers {
-		cast.Background = append(cast.Background, newInformer(env, i, "events", env.Prefix+"/events/").run)
+		cast.Background = append(cast.Background, loadgen.Beside{APIServer: i, Run: newInformer(env, i, "events", env.Prefix+"/events/").run})
 	}
 	leases := e.leases(env)
 	period := time.Duration(float64(time.Second) * float64(e.Sources) / e.Rate / (1 + eventJitter/2))
@@ -98,7 +98,7 @@ func (e *Events) first(ctx context.Context, env *loadgen.Env) error {
 	key := env.Prefix + "/events/" + shape.NamespaceName(0) + "/" + shape.PodName(0, 0) + "." + shape.EventSerial(id.Serial)
 	lease, err := c.Grant(ctx, env.ScaledTTL(int64(e.TTL.Seconds())))
 	if err == nil {
-		_, err = shape.Create(key, shape.Event("started").Value(id, time.Now()), lease.ID).Commit(ctx, c)
+		_, err = env.Commit(ctx, 0, "events", shape.Create(key, shape.Event("started").Value(id, time.Now()), lease.ID))
 	}
 	if err != nil {
 		return cluster.Classify("loadgen", key, err)

@@ -113,13 +113,13 @@ func (h *Heartbeats) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast,
 // actors are the kubelet's loops: one that beats, and in ModeLease one that sends
 // the Node.
 func (k *kubelet) actors(i int) []loadgen.Actor {
-	beat := loadgen.Actor{Name: "kubelet/" + shape.NodeName(i), APIServer: i, Schedule: loadgen.Schedule{Period: k.h.Period, Jitter: heartbeatJitter}}
+	beat := loadgen.Actor{Name: "kubelet/" + shape.NodeName(i), APIServer: i, Schedule: loadgen.Schedule{Period: k.h.Period, Jitter: heartbeatJitter, Sliding: true}}
 	if k.h.Mode == ModeStatus {
 		beat.Act = k.judged(k.sendStatus)
 		return []loadgen.Actor{beat}
 	}
 	beat.Act = k.judged(k.renew)
-	status := loadgen.Actor{Name: "status/" + shape.NodeName(i), APIServer: i, Schedule: loadgen.Schedule{Period: k.h.StatusPeriod, Jitter: heartbeatJitter},
+	status := loadgen.Actor{Name: "status/" + shape.NodeName(i), APIServer: i, Schedule: loadgen.Schedule{Period: k.h.StatusPeriod, Jitter: heartbeatJitter, Sliding: true},
 		Act: func(ctx context.Context, t *loadgen.Turn) { k.sendStatus(ctx, t) }}
 	return []loadgen.Actor{beat, status}
 }

@@ -99,7 +99,7 @@ func (l *List) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error
 		caches := make([]*informer, env.APIServers())
 		for i := range caches {
 			caches[i] = newInformer(env, i, "pods", prefix)
-			cast.Background = append(cast.Background, caches[i].run)
+			cast.Background = append(cast.Background, loadgen.Beside{APIServer: i, Run: caches[i].run})
 		}
 		act = func(client int) func(context.Context, *loadgen.Turn) {
 			cache := caches[client%len(caches)]

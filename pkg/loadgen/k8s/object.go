@@ -76,7 +76,7 @@ func seed(ctx context.Context, env *loadgen.Env, resource, prefix, what string, 
 	}
 	return env.Each(ctx, len(missing), what, func(ctx context.Context, n int) error {
 		i := missing[n]
-		resp, err := shape.Update(objects[i].key, value(i), 0, 0).Commit(ctx, env.Client(n, resource))
+		resp, err := env.Commit(ctx, n, resource, shape.Update(objects[i].key, value(i), 0, 0))
 		if err != nil {
 			return cluster.Classify("loadgen", objects[i].key, err)
 		}

@@ -77,6 +77,9 @@ func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, erro
 	if err := w.Check(); err != nil {
 		return loadgen.Cast{}, err
 	}
+	if !env.Whole {
+		return loadgen.Cast{}, badFlag(w, "--shard: how late events come is measured beside the writes, so all of this load is played by one generator")
+	}
 	cast, err := foreground(ctx, env, w.Nodes)
 	if err != nil {
 		return cast, err
@@ -91,7 +94,7 @@ func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, erro
 	}
 	commits := &commitTimes{}
 	for _, s := range w.streams(env, prefix, commits) {
-		cast.Background = append(cast.Background, s.run)
+		cast.Background = append(cast.Background, loadgen.Beside{Run: s.run})
 	}
 	cast.Actors = append(cast.Actors, w.writers(pods, commits)...)
 	return cast, nil

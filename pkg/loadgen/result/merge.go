@@ -25,7 +25,7 @@ func Merge(runs []*Run) (*Run, error) {
 	out := &Run{Header: runs[0].Header}
 	var hashes []string
 	out.Actors, out.Connections = 0, 0
-	for _, r := range runs {
+	for i, r := range runs {
 		if r.Scenario != out.Scenario || r.Cluster != out.Cluster {
 			return nil, &fault.Error{Kind: fault.Usage, Cause: "different_runs", Op: "merge results",
 				Msg:  fmt.Sprintf("%s on cluster %s and %s on cluster %s are no parts of one load", out.Scenario, out.Cluster, r.Scenario, r.Cluster),
@@ -35,6 +35,11 @@ func Merge(runs []*Run) (*Run, error) {
 			return nil, &fault.Error{Kind: fault.Usage, Cause: "different_times", Op: "merge results",
 				Msg:  "the runs are not of the same time, so they are no parts of one load",
 				Hint: "to set two variants against each other: kvd loadgen compare"}
+		}
+		for _, other := range runs[:i] {
+			if other.Schedule == r.Schedule && other.StartedAt.Equal(r.StartedAt) || r.Options.Shard != "" && other.Options.Shard == r.Options.Shard {
+				return nil, &fault.Error{Kind: fault.Usage, Cause: "same_run", Op: "merge results", Msg: "the same run, or the same part of a load, is there twice: it would count double"}
+			}
 		}
 		hashes = append(hashes, r.Schedule)
 		out.Actors += r.Actors

@@ -15,6 +15,7 @@ type Report struct {
 	Servers    []MemberTotals     `json:"servers,omitempty"`
 	Generator  Generator          `json:"generator"`
 	Events     []Event            `json:"events,omitempty"`
+	Trends     []Trend            `json:"trends,omitempty"`
 	Full       *Full              `json:"quota_reached,omitempty"`
 	PerByte    *PerByte           `json:"per_byte_written,omitempty"`
 	Objectives []Judged           `json:"objectives,omitempty"`
@@ -78,6 +79,7 @@ func NewReport(r *Run, judged []Judged, charts bool) Report {
 		Offered:    Offered{Due: t.Due, Sent: t.Sent, Dropped: t.Dropped, Rate: float64(t.Due) / seconds},
 		Generator:  Generator{CPU: t.CPU, LagP99: t.Lag.Quantile(0.99).Seconds(), LagMax: t.Lag.Max().Seconds(), Memory: t.Memory, Limits: t.Limits},
 		Events:     r.Events,
+		Trends:     Trends(r),
 		Objectives: judged,
 		Full:       r.full(),
 		Requests:   []Request{},

@@ -94,7 +94,7 @@ func TestWriteAndRead(t *testing.T) {
 // Two generators' percentiles are those of all requests, not a mean of two.
 func TestMerge(t *testing.T) {
 	fast, slow := sample(3, 90, time.Microsecond), sample(3, 10, 100*time.Millisecond)
-	slow.Totals.Counters["late_heartbeats"] = 4
+	slow.Totals.Counters["late_heartbeats"], slow.StartedAt = 4, slow.StartedAt.Add(time.Millisecond)
 	m, err := Merge([]*Run{fast, slow})
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +118,13 @@ func TestMerge(t *testing.T) {
 	later.StartedAt = later.StartedAt.Add(4 * time.Second)
 	if _, err := Merge([]*Run{fast, later}); fault.CauseOf(err) != "different_times" {
 		t.Errorf("one after the other: %v", err)
+	}
+	if _, err := Merge([]*Run{fast, slow, fast}); fault.CauseOf(err) != "same_run" {
+		t.Errorf("one run twice: %v", err)
+	}
+	fast.Options.Shard, slow.Options.Shard = "1/2", "1/2"
+	if _, err := Merge([]*Run{fast, slow}); fault.CauseOf(err) != "same_run" {
+		t.Errorf("one part twice: %v", err)
 	}
 }
 

@@ -108,6 +108,7 @@ type Member struct {
 	Name    string `json:"name"`
 	ID      string `json:"id"`
 	Version string `json:"version"`
+	Quota   int64  `json:"quota_bytes,omitempty"` // where the member says it
 	Role    string `json:"role"`
 	Loaded  bool   `json:"loaded"` // requests went to it
 }
@@ -126,11 +127,26 @@ type Header struct {
 	Connections  int            `json:"connections"`
 	Policy       string         `json:"endpoints_policy"`
 	TimeScale    float64        `json:"time_scale"`
+	Options      Options        `json:"options,omitzero"`
 	StartedAt    time.Time      `json:"started_at"`
 	SetupSeconds float64        `json:"setup_seconds"`
 	Warmup       float64        `json:"warmup_seconds"`
 	Cluster      string         `json:"cluster_id,omitempty"`
 	Members      []Member       `json:"members,omitempty"`
+}
+
+// Options are those of every scenario that have no place of their own in the Header:
+// two runs in which they differ were not the same load.
+type Options struct {
+	APIServers     int     `json:"apiservers"`
+	Resources      int     `json:"resources"`
+	Values         string  `json:"value_mode"` // "k8s", "encrypted", "random"
+	Arrival        string  `json:"arrival"`    // "open", "kubelet"
+	Ramp           float64 `json:"ramp_seconds,omitempty"`
+	Shard          string  `json:"shard,omitempty"` // "2/4": which part of the load
+	MaxInFlight    int     `json:"max_in_flight"`
+	RequestTimeout float64 `json:"request_timeout_seconds"`
+	Templates      string  `json:"templates_hash"` // of the objects that values are made from
 }
 
 // Why a run ended before its time.

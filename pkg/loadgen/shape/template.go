@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"embed"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -14,6 +16,18 @@ import (
 
 //go:embed samples/*.pb
 var sampleFiles embed.FS
+
+// Hash is one over all samples: loads of two versions of kvd with the same one wrote
+// objects of the same form.
+func Hash() string {
+	sum := fnv.New128a()
+	files, _ := sampleFiles.ReadDir("samples") // compiled in
+	for _, f := range files {
+		_, _ = sum.Write([]byte(f.Name() + "\x00"))
+		_, _ = sum.Write(sample(strings.TrimSuffix(f.Name(), ".pb")))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
 
 // envelope is what Kubernetes' protobuf values begin with; a runtime.Unknown
 // follows.

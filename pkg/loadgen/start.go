@@ -1,0 +1,33 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kvd/pkg/ops/fault"
+)
+
+// awaitStart waits until the run is to begin, so that several generators begin
+// together.
+func (r *runner) awaitStart(ctx context.Context, stop <-chan struct{}) error {
+	at := r.opts.StartAt
+	if at.IsZero() {
+		return nil
+	}
+	wait := time.Until(at)
+	if wait < 0 {
+		return &fault.Error{Kind: fault.Refused, Cause: "start_passed", Op: "loadgen",
+			Msg:  fmt.Sprintf("all was ready %s after --start-at", (-wait).Round(time.Millisecond)),
+			Hint: "what the load needs to find is there now: give a later time"}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+	case <-stop:
+	}
+	return &fault.Error{Kind: fault.Interrupted, Op: "loadgen", Msg: "stopped before --start-at"}
+}
