@@ -16,7 +16,8 @@ import (
 func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
-		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore))
+		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
+		newDrillHeartbeatsCmd(app, runDrillPain))
 }
 
 // drillOptions are the flags of kvd drill nospace.

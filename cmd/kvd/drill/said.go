@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"kvd/pkg/diagnose"
+	"kvd/pkg/loadgen"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/progress"
 )
 
@@ -26,9 +28,9 @@ func (s *Said) has(id string) bool {
 const saidInterval = 500 * time.Millisecond
 
 // say has kvd diagnose look, as a user would who does not know what was done.
-func (s *scene) say(ctx context.Context) *Said {
+func (s *scene) say(ctx context.Context, interval time.Duration) *Said {
 	o := diagnose.DefaultCollectOptions()
-	o.Interval = saidInterval
+	o.Interval, o.Layout = interval, layout()
 	s.sink.Event(progress.Event{Op: "drill", Phase: "kvd diagnose"})
 	in, err := diagnose.Collect(ctx, s.client, o, progress.Discard)
 	if err != nil {
@@ -43,12 +45,16 @@ func (s *scene) say(ctx context.Context) *Said {
 func (s *scene) listen(ctx context.Context, p Phase) error {
 	switch p {
 	case PhaseDiagnose:
-		s.ending.Diagnosed = s.say(ctx)
+		if s.ending.Diagnosed == nil { // a load has it look on meanwhile
+			s.ending.Diagnosed = s.say(ctx, saidInterval)
+		}
 		if s.symptom != "" && !s.ending.Diagnosed.has(s.symptom) {
 			return wholly(NotReproduced, []string{fmt.Sprintf("kvd diagnose does not say %s", s.symptom)})
 		}
 	case PhaseProve:
-		s.ending.DiagnosedAfter = s.say(ctx)
+		if s.ending.DiagnosedAfter == nil {
+			s.ending.DiagnosedAfter = s.say(ctx, saidInterval)
+		}
 		if s.ending.DiagnosedAfter.has(s.symptom) {
 			return wholly(NotProved, []string{fmt.Sprintf("kvd diagnose still says %s", s.symptom)})
 		}
@@ -56,3 +62,6 @@ func (s *scene) listen(ctx context.Context, p Phase) error {
 	}
 	return nil
 }
+
+// layout has it know the objects of kvd loadgen as well, as --kube-prefix does.
+func layout() keys.Layout { return keys.Default().With(loadgen.DefaultOptions().Prefix) }

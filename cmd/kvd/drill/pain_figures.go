@@ -1,0 +1,147 @@
+package drill
+
+import (
+	"fmt"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/loadgen/result"
+)
+
+// Figure is one number of both loads.
+type Figure struct {
+	What     string        `json:"what"`
+	Unit     diagnose.Unit `json:"unit"`
+	From     string        `json:"from"` // who says so: the generator, or a metric of the members
+	Pain     float64       `json:"pain"`
+	Remedied float64       `json:"remedied"`
+	Times    float64       `json:"times"` // the pain's, of the remedied; 0 where that is 0
+	// Bounds of Times. 0: none; without any the figure is shown and not judged.
+	AtLeast float64 `json:"at_least,omitempty"`
+	AtMost  float64 `json:"at_most,omitempty"`
+	Verdict string  `json:"verdict"` // FigureKept, FigureBroken or FigureShown
+}
+
+// Verdicts of figures.
+const (
+	FigureKept   = "kept"
+	FigureBroken = "broken"
+	FigureShown  = "shown"
+)
+
+// Judge sets the verdict, and says what is missing.
+func (f *Figure) Judge() string {
+	if f.Remedied != 0 {
+		f.Times = f.Pain / f.Remedied
+	}
+	f.Verdict = FigureShown
+	if f.AtLeast == 0 && f.AtMost == 0 {
+		return ""
+	}
+	f.Verdict = FigureKept
+	more := f.Remedied == 0 && f.Pain > 0 // endlessly many times
+	if (f.Times >= f.AtLeast || more) && (f.AtMost == 0 || f.Times <= f.AtMost && !more) && (f.Times > 0 || more) {
+		return ""
+	}
+	f.Verdict = FigureBroken
+	return fmt.Sprintf("%s: %s before and %s after, which is %.2f times; want %s", f.What, f.Unit.Show(f.Pain), f.Unit.Show(f.Remedied), f.Times, f.Want())
+}
+
+// Want is what Times is to be.
+func (f Figure) Want() string {
+	switch {
+	case f.AtLeast > 0 && f.AtMost > 0:
+		return fmt.Sprintf("%g to %g", f.AtLeast, f.AtMost)
+	case f.AtLeast > 0:
+		return fmt.Sprintf("%g or more", f.AtLeast)
+	case f.AtMost > 0:
+		return fmt.Sprintf("%g or less", f.AtMost)
+	}
+	return ""
+}
+
+// figure takes a number of both runs.
+func figure(what string, unit diagnose.Unit, from string, pain, remedied PainRun, of func(result.Report) float64) Figure {
+	return Figure{What: what, Unit: unit, From: from, Pain: of(pain.Load), Remedied: of(remedied.Load)}
+}
+
+// atLeast has the pain's number be so many times the remedied one's.
+func (f Figure) atLeast(times float64) Figure { f.AtLeast = times; return f }
+
+// between has the numbers be about the same.
+func (f Figure) between(least, most float64) Figure { f.AtLeast, f.AtMost = least, most; return f }
+
+// Who says a number.
+const (
+	fromGenerator = "the load"
+	fromLog       = "etcd_disk_wal_write_bytes_total"
+	fromStore     = "etcd_debugging_mvcc_total_put_size_in_bytes"
+	fromPeers     = "etcd_network_peer_sent_bytes_total"
+	fromInUse     = "etcd_mvcc_db_total_size_in_use_in_bytes"
+)
+
+// requests counts those of a kind that were answered; an empty name is any.
+func requests(r result.Report, rpc, resource string) float64 {
+	n := int64(0)
+	for _, q := range r.Requests {
+		if q.Done() && (rpc == "" || q.RPC == rpc) && (resource == "" || q.Resource == resource) {
+			n += q.Count
+		}
+	}
+	return float64(n)
+}
+
+// writtenBytes are the keys and values that the load has written.
+func writtenBytes(r result.Report) float64 {
+	n := int64(0)
+	for _, q := range r.Requests {
+		if q.RPC == "txn" && q.Outcome == result.OK {
+			n += q.Bytes
+		}
+	}
+	return float64(n)
+}
+
+// summed adds up a number of the members.
+func summed(r result.Report, of func(result.MemberTotals) float64) float64 {
+	n := 0.0
+	for _, m := range r.Servers {
+		n += of(m)
+	}
+	return n
+}
+
+// most is the largest of the members' numbers.
+func most(r result.Report, of func(result.MemberTotals) float64) float64 {
+	n := 0.0
+	for _, m := range r.Servers {
+		n = max(n, of(m))
+	}
+	return n
+}
+
+// What the members count: each is put the same, and has a log of its own.
+func stored(r result.Report) float64 {
+	return most(r, func(m result.MemberTotals) float64 { return m.PutBytes })
+}
+
+func toLogs(r result.Report) float64 {
+	return summed(r, func(m result.MemberTotals) float64 { return m.WALBytes })
+}
+
+func toPeers(r result.Report) float64 {
+	return summed(r, func(m result.MemberTotals) float64 { return m.PeerBytes })
+}
+
+func grown(r result.Report) float64 {
+	return most(r, func(m result.MemberTotals) float64 { return float64(m.InUseAfter - m.InUseBefore) })
+}
+
+// p99 is the p99 response time of a kind of request, in seconds.
+func p99(r result.Report, rpc, resource string) float64 {
+	for _, q := range r.Requests {
+		if q.Outcome == result.OK && q.RPC == rpc && q.Resource == resource {
+			return q.P99
+		}
+	}
+	return 0
+}

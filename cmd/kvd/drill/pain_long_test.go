@@ -1,0 +1,77 @@
+//go:build long
+
+package drill_test
+
+import (
+	"strings"
+	"testing"
+
+	"kvd/cmd/kvd/drill"
+	"kvd/pkg/ops/fault"
+)
+
+// pains are all load drills, as their commands play them.
+func pains() []drill.Pain {
+	return []drill.Pain{drill.Heartbeats(1000)}
+}
+
+// Each as a user plays it, with etcd's own fsync.
+func TestPains(t *testing.T) {
+	for _, p := range pains() {
+		t.Run(p.Name, func(t *testing.T) {
+			o := drill.DefaultPainOptions()
+			o.Dir, o.Command = t.TempDir(), painOptions(t).Command
+			o.Command.Args = []string{"serve"}
+			r, err := playPain(t, p, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPain(t, p, o, r)
+		})
+	}
+}
+
+// Without its remedy none is called proved, and it is both the figures and the
+// finding that say so.
+func TestPainsSabotaged(t *testing.T) {
+	for _, p := range pains() {
+		t.Run(p.Name, func(t *testing.T) {
+			o := drill.DefaultPainOptions()
+			o.Dir, o.Command, o.NoRemedy = t.TempDir(), painOptions(t).Command, true
+			r, err := playPain(t, p, o)
+			missing := strings.Join(r.Missing, "\n")
+			if fault.KindOf(err) != fault.Wanting || r.Outcome != drill.NotProved || !strings.Contains(missing, "still says "+p.Symptom) {
+				t.Errorf("outcome %s, missing %v, error %v", r.Outcome, r.Missing, err)
+			}
+			broken := 0
+			for _, f := range r.Figures {
+				if f.Verdict == drill.FigureBroken {
+					broken++
+				}
+			}
+			if broken == 0 || len(r.Missing) != broken+1 {
+				t.Errorf("%d figures are broken, missing %v", broken, r.Missing)
+			}
+		})
+	}
+}
+
+// Where the load does not give the finding, nothing was reproduced.
+func TestPainThatIsNone(t *testing.T) {
+	p, o := drill.Heartbeats(5), painOptions(t)
+	r, err := playPain(t, p, o)
+	if fault.KindOf(err) != fault.Wanting || r.Outcome != drill.NotReproduced || !strings.Contains(strings.Join(r.Missing, ""), "does not say KVD-CHURN-002") {
+		t.Errorf("outcome %s, missing %v, error %v", r.Outcome, r.Missing, err)
+	}
+}
+
+// Three members, who also send each other what is written.
+func TestHeartbeatsOfThree(t *testing.T) {
+	p, o := drill.Heartbeats(300), painOptions(t)
+	o.Members, o.QuotaBytes = 3, 256<<20
+	r, err := playPain(t, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPain(t, p, o, r)
+}

@@ -1,0 +1,83 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/k8s"
+	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
+)
+
+// lookShare is how much of the load the two samples of kvd diagnose are apart. What it
+// reads besides, which is after the second, is to come under load as well.
+const lookShare = 0.6
+
+// compaction is kube-apiserver's, and the default of kvd loadgen.
+const compaction = 5 * time.Minute
+
+// run starts a cluster, which becomes the stage, puts a load on it, and has kvd
+// diagnose look meanwhile.
+func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) {
+	out := PainRun{What: v.What, Command: fmt.Sprintf("%s --seed %d --warmup %s --duration %s", v.Command, s.o.Seed, s.o.Warmup, s.o.Duration)}
+	began := time.Now()
+	var err error
+	if s.stage, err = newStage(ctx, setting{members: s.o.Members, keep: s.o.Keep, dir: s.o.Dir, command: s.o.Command, quota: s.o.QuotaBytes}, s.sink); err != nil {
+		return out, nil, err
+	}
+	out.StartSeconds, out.Endpoints, out.Dir = time.Since(began).Seconds(), s.cluster.Endpoints(), s.root
+
+	opts := loadgen.DefaultOptions()
+	opts.Seed, opts.Duration, opts.Warmup, opts.MetricsURLs = s.o.Seed, s.o.Duration, s.o.Warmup, metrics.Overrides{}
+	for i := range s.cluster.Len() {
+		opts.MetricsURLs[s.cluster.Name(i)] = s.cluster.MetricsURL(i)
+	}
+	if v.Tune != nil {
+		v.Tune(&opts)
+	}
+	var said *Said
+	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), func() {
+		if wait(ctx, s.o.Warmup) == nil {
+			said = s.say(ctx, time.Duration(lookShare*float64(s.o.Duration)))
+		}
+	}}, opts, nil, s.sink)
+	if run != nil {
+		out.Load = result.NewReport(run, nil, false)
+	}
+	if err = errors.Join(err, ctx.Err()); err == nil {
+		err = unfit(s.p.Name, out.Load)
+	}
+	return out, said, err
+}
+
+// unfit is the error of a load that was not offered whole. One that was offered late,
+// on a machine that is busy, has the same amounts, and latencies that say nothing.
+func unfit(drill string, r result.Report) error {
+	e := &fault.Error{Kind: fault.Inconclusive, Op: "drill " + drill, Hint: "ask for less load, on a machine that is less busy"}
+	switch {
+	case r.Stopped != "":
+		e.Cause, e.Msg = r.Stopped, "the load ended before its time: "+r.Stopped
+	case r.Offered.Dropped > 0:
+		e.Cause, e.Msg = "generator_limit", fmt.Sprintf("%d of %d turns were left out, for too many were waiting", r.Offered.Dropped, r.Offered.Due)
+	default:
+		return nil
+	}
+	return e
+}
+
+// watched is a scenario beside which something else is done from its first turn on.
+type watched struct {
+	loadgen.Scenario
+	look func()
+}
+
+// Setup adds it to the cast. It outlives the load where it takes longer.
+func (w *watched) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error) {
+	cast, err := w.Scenario.Setup(ctx, env)
+	cast.Background = append(cast.Background, loadgen.Beside{Run: func(context.Context) error { w.look(); return nil }})
+	return cast, err
+}

@@ -1,0 +1,126 @@
+package drill_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/cmd/kvd/drill"
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/progress"
+	"kvd/pkg/server/local"
+	"kvd/pkg/server/servertest"
+)
+
+// painOptions are those of a short drill.
+func painOptions(t *testing.T) drill.PainOptions {
+	t.Helper()
+	o := drill.DefaultPainOptions()
+	o.Duration, o.Warmup, o.Dir = 3*time.Second, 300*time.Millisecond, t.TempDir()
+	o.Command = local.Command{Path: servertest.Binary(t), Args: []string{"serve", "--unsafe-no-fsync"}}
+	return o
+}
+
+func playPain(t *testing.T, p drill.Pain, o drill.PainOptions) (drill.PainReport, error) {
+	t.Helper()
+	r, err := drill.PlayPain(t.Context(), p, o, progress.Discard)
+	logReport(t, r, err)
+	nothingLeft(t, o.Dir)
+	return r, err
+}
+
+// checkPain asserts what must be so of every load drill that was proved.
+func checkPain(t *testing.T, p drill.Pain, o drill.PainOptions, r drill.PainReport) {
+	t.Helper()
+	if r.Drill != p.Name || r.Outcome != drill.Proved || r.CleanedUp == nil || r.CleanedUp.Processes != o.Members ||
+		r.Pain.CleanedUp == nil || r.Pain.CleanedUp.Processes != o.Members || r.Pain.Dir == r.Remedied.Dir {
+		t.Errorf("%s: outcome %s, missing %v, cleaned up %+v and %+v", r.Drill, r.Outcome, r.Missing, r.Pain.CleanedUp, r.CleanedUp)
+	}
+	said := diagnose.Report{Findings: r.Diagnosed.Findings}
+	if !said.Has(p.Symptom) || (diagnose.Report{Findings: r.DiagnosedAfter.Findings}).Has(p.Symptom) {
+		t.Errorf("%s: said %+v, and afterwards %+v", p.Symptom, r.Diagnosed.Findings, r.DiagnosedAfter.Findings)
+	}
+	for _, f := range said.Findings {
+		if f.ID == p.Symptom && len(f.Evidence) == 0 {
+			t.Errorf("%s without evidence", f.ID)
+		}
+	}
+	judged := 0
+	for _, f := range r.Figures {
+		if f.Want() != "" {
+			judged++
+			if f.Verdict != drill.FigureKept {
+				t.Errorf("%s is %s in a drill that was proved: %+v", f.What, f.Verdict, f)
+			}
+		}
+		if f.What == "" || f.From == "" || f.Unit == "" || f.Verdict == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if judged == 0 {
+		t.Error("no figure is judged")
+	}
+	for _, run := range []drill.PainRun{r.Pain, r.Remedied} {
+		if run.Load.Offered.Sent == 0 || run.Load.Measured < o.Duration.Seconds()-0.1 || len(run.Load.Servers) != o.Members || run.Load.Seed != o.Seed {
+			t.Errorf("%s: %+v of %d members", run.Command, run.Load.Offered, len(run.Load.Servers))
+		}
+	}
+}
+
+func TestPainUsage(t *testing.T) {
+	for name, change := range map[string]func(*drill.PainOptions){
+		"no member":   func(o *drill.PainOptions) { o.Members = 0 },
+		"six members": func(o *drill.PainOptions) { o.Members = 6 },
+		"tiny quota":  func(o *drill.PainOptions) { o.QuotaBytes = 4096 },
+		"too short":   func(o *drill.PainOptions) { o.Duration = time.Second },
+		"no warm-up":  func(o *drill.PainOptions) { o.Warmup = -1 },
+		"no folder":   func(o *drill.PainOptions) { o.Dir = "/nonexistent" },
+	} {
+		o := drill.DefaultPainOptions()
+		o.Command.Path = "/nonexistent"
+		change(&o)
+		if _, err := drill.PlayPain(t.Context(), drill.Heartbeats(10), o, progress.Discard); fault.KindOf(err) != fault.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o := drill.DefaultPainOptions()
+	o.Command.Path = "/nonexistent"
+	if _, err := drill.PlayPain(t.Context(), drill.Heartbeats(0), o, progress.Discard); fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), "--nodes") {
+		t.Errorf("no node: %v", err)
+	}
+}
+
+// A figure is judged by how many times one number is the other.
+func TestFigures(t *testing.T) {
+	for name, tc := range map[string]struct {
+		f    drill.Figure
+		want string
+	}{
+		"no bound":              {drill.Figure{Pain: 1, Remedied: 9}, drill.FigureShown},
+		"enough":                {drill.Figure{Pain: 10, Remedied: 1, AtLeast: 10}, drill.FigureKept},
+		"too little":            {drill.Figure{Pain: 9.9, Remedied: 1, AtLeast: 10}, drill.FigureBroken},
+		"nothing left":          {drill.Figure{Pain: 9, AtLeast: 10}, drill.FigureKept},
+		"nothing at all":        {drill.Figure{AtLeast: 0.9, AtMost: 1.1}, drill.FigureBroken},
+		"about the same":        {drill.Figure{Pain: 10, Remedied: 10.5, AtLeast: 0.9, AtMost: 1.1}, drill.FigureKept},
+		"too much":              {drill.Figure{Pain: 12, Remedied: 10, AtLeast: 0.9, AtMost: 1.1}, drill.FigureBroken},
+		"nothing left, bounded": {drill.Figure{Pain: 12, AtLeast: 0.9, AtMost: 1.1}, drill.FigureBroken},
+		"at most":               {drill.Figure{Pain: 1, Remedied: 10, AtMost: 1}, drill.FigureKept},
+	} {
+		why := tc.f.Judge()
+		if tc.f.Verdict != tc.want || (why != "") != (tc.want == drill.FigureBroken) {
+			t.Errorf("%s: %s (%s), want %s", name, tc.f.Verdict, why, tc.want)
+		}
+	}
+}
+
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	p, o := drill.Heartbeats(300), painOptions(t)
+	o.QuotaBytes = 256 << 20
+	r, err := playPain(t, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPain(t, p, o, r)
+}
