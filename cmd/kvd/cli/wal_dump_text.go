@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,42 +12,114 @@ import (
 )
 
 // walText prints entries as a table that needs no end: a line for each segment,
-// one for each entry, and one for each request of a transaction.
+// one for each entry, and one for each request of a transaction. A log has millions of
+// them, so that they are put together in one piece of memory.
 type walText struct {
-	w    *bufio.Writer
-	file string
+	w     *bufio.Writer
+	file  string
+	b     []byte
+	sizes [256]sizeWords // the last that were put in words, by their last byte: logs are full of records of the same size
 }
 
-const walLine = "%10s  %9s  %5s  %-11s  %9s  %s\n"
+type sizeWords struct {
+	bytes int64
+	words string
+}
 
 func (t *walText) line(l *wal.Line) error {
+	t.b = t.b[:0]
 	if t.file != l.File {
 		t.file = l.File
-		fmt.Fprintf(t.w, "%s\n", render.Safe(l.File))
-		fmt.Fprintf(t.w, walLine, "OFFSET", "INDEX", "TERM", "STATE", "SIZE", "REQUEST")
+		t.safe(l.File).text("\n")
+		t.text(fmt.Sprintf("%10s  %9s  %5s  %-11s  %9s  %s\n", "OFFSET", "INDEX", "TERM", "STATE", "SIZE", "REQUEST"))
 	}
-	what := []string{walRequest(l)}
-	switch {
-	case l.User == "root" && l.Type == wal.LeaseRevokeType:
-		what = append(what, "by user root, or because it ran out")
-	case l.User != "":
-		what = append(what, "by user "+l.User)
-	}
-	if l.Effect != nil {
-		what = append(what, walEffect(l.Effect))
-	}
-	for _, u := range l.Unknown {
-		what = append(what, fmt.Sprintf("unknown field %d of %s", u.Field, count(u.Bytes, "byte")))
-	}
-	if l.Replaces {
-		what = append(what, fmt.Sprintf("a later leader's: it takes the place of what stood at %d and behind", l.Index))
-	}
-	_, err := fmt.Fprintf(t.w, walLine, strconv.FormatInt(l.Offset, 10), strconv.FormatUint(l.Index, 10), strconv.FormatUint(l.Term, 10),
-		l.State, sizeText(l.Size), render.Safe(strings.Join(what, "; ")))
-	if txn, ok := l.Body.(*wal.Txn); ok && err == nil {
+	t.right(10, uint64(l.Offset)).right(11, l.Index).right(7, l.Term).text("  ").text(string(l.State)) //nolint:gosec // no offset is below 0
+	t.pad(13-len(l.State), len(t.b))
+	at := len(t.b)
+	t.text(t.size(l.Size)).pad(9-(len(t.b)-at), at)
+	t.text("  ").request(l)
+	t.remarks(l)
+	t.text("\n")
+	if txn, ok := l.Body.(*wal.Txn); ok {
 		t.txn(txn, "    ")
 	}
+	_, err := t.w.Write(t.b)
 	return err
+}
+
+// remarks says what else there is to say of an entry.
+func (t *walText) remarks(l *wal.Line) {
+	switch {
+	case l.User == "root" && l.Type == wal.LeaseRevokeType:
+		t.text("; by user root, or because it ran out")
+	case l.User != "":
+		t.text("; by user ").safe(l.User)
+	}
+	if l.Effect != nil {
+		t.text("; ").safe(walEffect(l.Effect))
+	}
+	for _, u := range l.Unknown {
+		t.text(fmt.Sprintf("; unknown field %d of %s", u.Field, count(u.Bytes, "byte")))
+	}
+	if l.Replaces {
+		t.text(fmt.Sprintf("; a later leader's: it takes the place of what stood at %d and behind", l.Index))
+	}
+}
+
+func (t *walText) text(s string) *walText {
+	t.b = append(t.b, s...)
+	return t
+}
+
+func (t *walText) safe(s string) *walText {
+	t.b = render.AppendSafe(t.b, s)
+	return t
+}
+
+// right appends a number at the right of so many columns.
+func (t *walText) right(columns int, n uint64) *walText {
+	at := len(t.b)
+	t.b = strconv.AppendUint(t.b, n, 10)
+	t.pad(columns-(len(t.b)-at), at)
+	return t
+}
+
+// pad inserts blanks at a place.
+func (t *walText) pad(n, at int) {
+	const blanks = "                    "
+	if n > 0 {
+		t.b = slices.Insert(t.b, at, []byte(blanks[:n])...)
+	}
+}
+
+func (t *walText) size(n int64) string {
+	known := &t.sizes[uint8(n)] //nolint:gosec // the last byte
+	if known.words == "" || known.bytes != n {
+		*known = sizeWords{n, sizeText(n)}
+	}
+	return known.words
+}
+
+// request says in words what an entry asks for.
+func (t *walText) request(l *wal.Line) {
+	t.kind(l.Type)
+	switch b := l.Body.(type) {
+	case *wal.Op:
+		t.text(" ").op(b)
+	case *wal.Txn:
+	default:
+		t.safe(walRequest(l))
+	}
+}
+
+func (t *walText) kind(k wal.RequestType) {
+	at := len(t.b)
+	t.text(string(k))
+	for i := at; i < len(t.b); i++ {
+		if t.b[i] == '_' {
+			t.b[i] = ' '
+		}
+	}
 }
 
 func walEffect(e *wal.Effect) string {
@@ -56,97 +129,124 @@ func walEffect(e *wal.Effect) string {
 	return "perhaps without effect: " + e.Why
 }
 
-// walRequest says in words what an entry asks for.
+// walRequest says in words what an entry of a rare kind asks for, behind the kind.
 func walRequest(l *wal.Line) string {
-	kind := strings.ReplaceAll(string(l.Type), "_", " ")
 	switch b := l.Body.(type) {
-	case *wal.Op:
-		return kind + " " + walOp(b)
 	case *wal.Compaction:
-		return fmt.Sprintf("%s up to revision %d", kind, b.Revision)
+		return fmt.Sprintf(" up to revision %d", b.Revision)
 	case *wal.Lease:
-		return kind + walLease(b)
+		return walLease(b)
 	case *wal.Alarm:
-		return fmt.Sprintf("%s: %s %s of member %s", kind, b.Action, b.Alarm, b.Member)
+		return fmt.Sprintf(": %s %s of member %s", b.Action, b.Alarm, b.Member)
 	case *wal.Version:
-		return kind + " " + b.Version
+		return " " + b.Version
 	case *wal.Member:
-		return kind + " " + walMember(b)
+		return " " + walMember(b)
 	case *wal.Auth:
-		return kind + walAuth(b)
+		return walAuth(b)
 	case *wal.V2:
-		return fmt.Sprintf("%s %s %s, %s%s", kind, b.Method, b.Path, count(len(b.Value), "byte"), shown(b.Preview))
+		return fmt.Sprintf(" %s %s, %s%s", b.Method, b.Path, count(len(b.Value), "byte"), shown(b.Preview))
 	case wal.Checkpoints:
 		parts := make([]string, 0, len(b.Leases))
 		for _, c := range b.Leases {
 			parts = append(parts, fmt.Sprintf("%s %d s", c.ID, c.Remaining))
 		}
-		return kind + " " + strings.Join(parts, ", ")
+		return " " + strings.Join(parts, ", ")
 	}
-	return kind
+	return ""
 }
 
 // txn prints conditions and branches, each on a line of its own.
 func (t *walText) txn(txn *wal.Txn, indent string) {
-	for _, c := range txn.Compare {
-		with := strconv.FormatInt(c.Number, 10)
+	for i := range txn.Compare {
+		c := &txn.Compare[i]
+		t.text(indent).text("if    ").text(c.Target).text(" of ").keys(c.Key, c.End).text(" ").text(c.Result).text(" ")
 		switch c.Target {
 		case "value":
-			with = count(len(c.Value), "byte") + shown(c.Preview)
+			t.bytes(len(c.Value)).safe(shown(c.Preview))
 		case "lease":
-			with = wal.LeaseID(c.Number).String()
+			t.text(wal.LeaseID(c.Number).String())
+		default:
+			t.b = strconv.AppendInt(t.b, c.Number, 10)
 		}
-		fmt.Fprintf(t.w, "%sif    %s of %s %s %s\n", indent, c.Target, render.Safe(walKeys(c.Key, c.End)), c.Result, render.Safe(with))
+		t.text("\n")
 	}
-	for _, branch := range []struct {
-		name string
-		ops  []wal.Op
-	}{{"then", txn.Success}, {"else", txn.Failure}} {
-		for i := range branch.ops {
-			o := &branch.ops[i]
-			if o.Deeper {
-				fmt.Fprintf(t.w, "%s%s  txn, nested too deep to be shown\n", indent, branch.name)
-				continue
-			}
-			fmt.Fprintf(t.w, "%s%s  %s %s\n", indent, branch.name, strings.ReplaceAll(string(o.Op), "_", " "), render.Safe(walOp(o)))
-			if o.Txn != nil {
-				t.txn(o.Txn, indent+"      ")
-			}
+	t.branch(indent, "then", txn.Success)
+	t.branch(indent, "else", txn.Failure)
+}
+
+func (t *walText) branch(indent, name string, ops []wal.Op) {
+	for i := range ops {
+		o := &ops[i]
+		t.text(indent).text(name).text("  ")
+		if o.Deeper {
+			t.text("txn, nested too deep to be shown\n")
+			continue
+		}
+		t.kind(o.Op)
+		t.text(" ").op(o)
+		t.text("\n")
+		if o.Txn != nil {
+			t.txn(o.Txn, indent+"      ")
 		}
 	}
 }
 
-// walOp is the keys of a request and what else matters of it.
-func walOp(o *wal.Op) string {
+// op is the keys of a request and what else matters of it.
+func (t *walText) op(o *wal.Op) {
 	if o.Txn != nil {
-		return ""
+		return
 	}
-	parts := []string{walKeys(o.Key, o.End)}
+	t.keys(o.Key, o.End)
 	if o.IsPut() {
-		parts = append(parts, count(len(o.Value), "byte")+shown(o.Preview))
+		t.text(", ").bytes(len(o.Value)).safe(shown(o.Preview))
 	}
 	if o.Lease != 0 {
-		parts = append(parts, "lease "+o.Lease.String())
+		t.text(", lease ").text(o.Lease.String())
 	}
 	if k := o.Object; k != nil && k.Kind != "" {
-		parts = append(parts, k.APIVersion+" "+k.Kind)
+		t.text(", ").safe(k.APIVersion).text(" ").safe(k.Kind)
 	}
 	if k := o.Object; k != nil && k.Encrypted != "" {
-		parts = append(parts, k.Encrypted)
+		t.text(", ").safe(k.Encrypted)
 	}
-	return strings.Join(parts, ", ")
 }
 
-func walKeys(key, end []byte) string {
+func (t *walText) bytes(n int) *walText {
+	t.b = strconv.AppendInt(t.b, int64(n), 10)
+	if n == 1 {
+		return t.text(" byte")
+	}
+	return t.text(" bytes")
+}
+
+// keys is a key, or a range in words.
+func (t *walText) keys(key, end []byte) *walText {
+	t.b = render.AppendSafe(t.b, key)
 	switch {
 	case len(end) == 0:
-		return string(key)
 	case string(end) == "\x00":
-		return string(key) + " and all behind"
+		t.text(" and all behind")
 	case wal.IsPrefix(key, end):
-		return string(key) + "*"
+		t.text("*")
+	default:
+		t.text(" up to ")
+		t.b = render.AppendSafe(t.b, end)
 	}
-	return fmt.Sprintf("%s up to %s", key, end)
+	return t
+}
+
+// walKeys is the same as text, not made safe.
+func walKeys(key, end string) string {
+	switch {
+	case end == "":
+		return key
+	case end == "\x00":
+		return key + " and all behind"
+	case wal.IsPrefix([]byte(key), []byte(end)):
+		return key + "*"
+	}
+	return key + " up to " + end
 }
 
 // shown is a value's beginning, where values are shown.
@@ -195,7 +295,7 @@ func walAuth(a *wal.Auth) string {
 		s += " role " + a.Role
 	}
 	if a.Key != "" || a.End != "" {
-		s += fmt.Sprintf(" %s %s", a.Permission, walKeys([]byte(a.Key), []byte(a.End)))
+		s += fmt.Sprintf(" %s %s", a.Permission, walKeys(a.Key, a.End))
 	}
 	if a.HasSecret {
 		s += ", password redacted"

@@ -76,6 +76,7 @@ func (t *tail) open(seg Segment) error {
 }
 
 func (t *tail) close() {
+	t.r.close()
 	if t.f != nil {
 		t.f.Close()
 	}
@@ -108,10 +109,7 @@ func (t *tail) read(ctx context.Context, fn func(*Record) error) error {
 	if rewritten { // what stood behind is not committed, and what stands there now replaces it
 		t.r.off, t.r.crc, t.from = k.end, k.crc, Position{}
 	}
-	if _, err := t.f.Seek(t.r.off, io.SeekStart); err != nil {
-		return unreadable(t.f.Name(), err)
-	}
-	t.r.in.Reset(t.f)
+	t.r.seek(t.f, t.r.off)
 	t.r.limit = info.Size()
 	for ctx.Err() == nil {
 		var rec Record

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -21,8 +20,6 @@ const (
 	// (readBytesLimit in server/etcdserver/api/rafthttp/msg_codec.go). A longer
 	// length is damage, and no reason to ask for memory.
 	maxRecord = 512 << 20
-	// readAhead is the buffer in front of a segment.
-	readAhead = 256 << 10
 	// chunk is how much of a long record is looked at before there is memory for it.
 	chunk = 1 << 20
 )
@@ -33,9 +30,9 @@ type reader struct {
 	meta []byte // of the first metadata record
 	buf  []byte // of the record in hand; nil where it was not kept, see read
 	void bool   // then: a sector of it is zero
-	long []byte // memory for one that is longer than the read-ahead
+	long []byte // memory for one that is longer than a piece of the read-ahead
 
-	in    *bufio.Reader
+	in    ahead
 	seg   Segment
 	last  bool  // no segment follows
 	off   int64 // behind the last record
@@ -43,13 +40,19 @@ type reader struct {
 }
 
 // open goes on with a segment. size is that of the file now.
-func (r *reader) open(seg Segment, in io.Reader, size int64, last bool) {
-	if r.in == nil {
-		r.in = bufio.NewReaderSize(in, readAhead)
-	}
-	r.in.Reset(in)
-	r.seg, r.last, r.off, r.limit = seg, last, 0, size
+func (r *reader) open(seg Segment, in io.ReaderAt, size int64, last bool) {
+	r.seg, r.last, r.limit = seg, last, size
+	r.seek(in, 0)
 }
+
+// seek goes on at an offset of the segment.
+func (r *reader) seek(in io.ReaderAt, offset int64) {
+	r.in.reset(in, offset)
+	r.off = offset
+}
+
+// close ends the reading. Whoever opened a segment has to.
+func (r *reader) close() { r.in.stop() }
 
 // next reads a record. It returns io.EOF at the end of the segment's data, and
 // *Damage where it cannot go on.
@@ -97,7 +100,7 @@ func (r *reader) frame(rec *Record) error {
 
 // length reads the length field. At the end of the file it is 0.
 func (r *reader) length() (uint64, error) {
-	b, err := r.buffered(lengthBytes)
+	b, err := r.in.take(lengthBytes)
 	switch {
 	case err == nil:
 		return binary.LittleEndian.Uint64(b), nil
@@ -115,25 +118,25 @@ func (r *reader) length() (uint64, error) {
 func (r *reader) read(n, pad int64) ([]byte, error) {
 	r.void = false
 	size := n + pad
-	if size <= readAhead {
-		b, err := r.buffered(int(size))
+	if size <= pieceBytes {
+		b, err := r.in.take(int(size))
 		return b, r.cutShort(size, len(b), err)
 	}
 	piece := func(at int64) int64 { return min(size-at, chunk-(r.off+lengthBytes+at)%sectorBytes) } // to the end of a sector
 	first := piece(0)
 	r.room(min(size, chunk))
-	if got, err := io.ReadFull(r.in, r.long[:first]); err != nil {
+	if got, err := io.ReadFull(&r.in, r.long[:first]); err != nil {
 		return nil, r.cutShort(size, got, err)
 	}
 	if beginsMessage(r.long[:min(first, n)], n) {
 		r.room(size)
-		got, err := io.ReadFull(r.in, r.long[first:size])
+		got, err := io.ReadFull(&r.in, r.long[first:size])
 		return r.long[:size], r.cutShort(size, int(first)+got, err)
 	}
 	r.void = zeroSector(r.long[:first], r.off+lengthBytes)
 	for at := first; at < size; {
 		b := r.long[:piece(at)]
-		if got, err := io.ReadFull(r.in, b); err != nil {
+		if got, err := io.ReadFull(&r.in, b); err != nil {
 			return nil, r.cutShort(size, int(at)+got, err)
 		}
 		r.void = r.void || zeroSector(b, r.off+lengthBytes+at)
@@ -151,16 +154,6 @@ func (r *reader) room(n int64) {
 		r.long = long
 	}
 	r.long = r.long[:max(n, int64(len(r.long)))]
-}
-
-// buffered returns the next n bytes where the read-ahead has them, which saves a
-// copy; with io.EOF, as many as there are.
-func (r *reader) buffered(n int) ([]byte, error) {
-	b, err := r.in.Peek(n)
-	if err == nil {
-		_, err = r.in.Discard(n) // of bytes that are there, so that they stay where they are
-	}
-	return b, err
 }
 
 // cutShort names what a record's bytes could not be read for; nil is none.

@@ -135,6 +135,7 @@ var errChain = errors.New("chain")
 // byUs reads segments with this package's reader.
 func byUs(segments ...[]byte) (out []seen, err error) {
 	var r reader
+	defer r.close()
 	for i, s := range segments {
 		r.open(Segment{Name: fmt.Sprintf("%016x-%016x.wal", i, i)}, bytes.NewReader(s), int64(len(s)), i == len(segments)-1)
 		for {

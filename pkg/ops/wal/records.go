@@ -43,6 +43,7 @@ func read(ctx context.Context, dir string, fn func(*Record) error, ended func(*o
 		return dir, err
 	}
 	var r reader
+	defer r.close()
 	for i, seg := range segments {
 		if err := segment(ctx, &r, files[i], seg, i == len(segments)-1, fn, ended); err != nil {
 			return dir, err

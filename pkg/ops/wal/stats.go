@@ -150,11 +150,11 @@ func (c *counter) finish() *Stats {
 	for p, a := range c.prefixes.of {
 		s.Prefixes = append(s.Prefixes, PrefixAmount{[]byte(p), a.resource, c.share(a.Amount)})
 	}
-	for k, a := range c.keys.of {
-		s.Keys = append(s.Keys, KeyAmount{[]byte(k), c.share(a.Amount)})
+	for _, k := range c.keys.all {
+		s.Keys = append(s.Keys, KeyAmount{[]byte(k.k), c.share(k.Amount)})
 	}
-	for l, a := range c.leases.of {
-		s.Leases = append(s.Leases, LeaseAmount{l, c.share(*a)})
+	for _, l := range c.leases.all {
+		s.Leases = append(s.Leases, LeaseAmount{l.k, c.share(l.Amount)})
 	}
 	s.Namespaces, s.Users = c.names(c.namespaces), c.names(c.users)
 	s.KeysUncounted, s.LeasesUncounted = c.share(c.keys.missed), c.share(c.leases.missed)

@@ -29,19 +29,13 @@ type counter struct {
 	namespaces groups[Amount]
 	folders    map[string]*folder
 	users      groups[Amount]
-	keys       heavy[string, keyCount]
-	leases     heavy[LeaseID, Amount]
+	keys       heavy[string, *folder]
+	leases     heavy[LeaseID, struct{}]
 }
 
 type prefixCount struct {
 	Amount
 	resource string
-}
-
-// keyCount is a key's own count, and the groups that it belongs to.
-type keyCount struct {
-	Amount
-	in *folder
 }
 
 // folder is what all keys are counted under that are the same up to their last
@@ -52,9 +46,7 @@ type folder struct {
 }
 
 func newCounter(o StatsOptions) *counter {
-	return &counter{o: o, types: map[RequestType]*Amount{}, folders: map[string]*folder{},
-		keys:   heavy[string, keyCount]{amount: func(k *keyCount) *Amount { return &k.Amount }},
-		leases: heavy[LeaseID, Amount]{amount: func(a *Amount) *Amount { return a }}}
+	return &counter{o: o, types: map[RequestType]*Amount{}, folders: map[string]*folder{}}
 }
 
 func (c *counter) record(r *Record) {
@@ -136,23 +128,23 @@ func (c *counter) op(o *Op, w *writing) {
 		w.key = o.Key
 	}
 	n := int64(o.Bytes)
-	k := c.keys.of[string(o.Key)]
-	if k == nil {
-		k = &keyCount{in: c.folder(o.Key)}
-		c.keys.put(string(o.Key), k, len(o.Key))
+	var k *counted[string, *folder]
+	if i, ok := c.keys.at[string(o.Key)]; ok { // not by get, which would need memory for the string
+		k = &c.keys.all[i]
+	} else {
+		k = c.keys.put(string(o.Key), c.folder(o.Key), len(o.Key))
 	}
 	k.add(n)
-	k.in.prefix.add(n)
-	if k.in.namespace != nil {
-		k.in.namespace.add(n)
+	k.of.prefix.add(n)
+	if k.of.namespace != nil {
+		k.of.namespace.add(n)
 	}
 	if o.Lease == 0 {
 		return
 	}
-	l := c.leases.of[o.Lease]
+	l := c.leases.get(o.Lease)
 	if l == nil {
-		l = &Amount{}
-		c.leases.put(o.Lease, l, 0)
+		l = c.leases.put(o.Lease, struct{}{}, 0)
 	}
 	l.add(n)
 }
@@ -249,54 +241,68 @@ func (g *groups[V]) get(name string) *V {
 }
 
 // heavy counts things of which there may be any number, and keeps those with the
-// most bytes: when there are too many, all but a quarter are dropped. What one of
-// them can have had before it was dropped is in missed.
+// most bytes, of the same bytes those that came first: when there are too many, all
+// but a quarter are dropped. What one of them can have had before it was dropped is
+// in missed.
 type heavy[K cmp.Ordered, V any] struct {
-	of     map[K]*V
-	amount func(*V) *Amount
-	text   int // bytes of the keys
+	at     map[K]int32
+	all    []counted[K, V] // as they came
+	text   int             // bytes of the keys
 	missed Amount
-	all    []counted[K, V] // memory for drop
 }
 
 type counted[K, V any] struct {
-	k K
-	v *V
+	k  K
+	of V
 	Amount
+	came int32
 }
 
-func (h *heavy[K, V]) put(k K, v *V, text int) {
-	if len(h.of) >= maxCounted || h.text+text > maxKeyText && len(h.of) > 1 {
+// get returns what is counted of k, or nil. It is valid until the next put.
+func (h *heavy[K, V]) get(k K) *counted[K, V] {
+	if i, ok := h.at[k]; ok {
+		return &h.all[i]
+	}
+	return nil
+}
+
+// put adds one that is not there, whose key has so many bytes of text.
+func (h *heavy[K, V]) put(k K, v V, text int) *counted[K, V] {
+	if len(h.all) >= maxCounted || h.text+text > maxKeyText && len(h.all) > 1 {
 		h.drop()
 	}
-	if h.of == nil {
-		h.of = map[K]*V{}
+	if h.at == nil {
+		h.at = map[K]int32{}
 	}
-	h.of[k] = v
+	n := len(h.all)
+	h.at[k] = int32(n) //nolint:gosec // below maxCounted
+	h.all = append(h.all, counted[K, V]{k: k, of: v})
 	h.text += text
+	return &h.all[n]
 }
 
 func (h *heavy[K, V]) drop() {
-	all := h.all[:0]
-	for k, v := range h.of {
-		all = append(all, counted[K, V]{k, v, *h.amount(v)})
+	for i := range h.all {
+		h.all[i].came = int32(i) //nolint:gosec // below maxCounted
 	}
-	slices.SortFunc(all, func(a, b counted[K, V]) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	kept := len(all) / 4
+	slices.SortFunc(h.all, func(a, b counted[K, V]) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.came, b.came))
+	})
+	kept := len(h.all) / 4
 	var most Amount
-	for i := range all[kept:] {
-		most = Amount{Count: max(most.Count, all[kept+i].Count), Bytes: max(most.Bytes, all[kept+i].Bytes)}
+	for _, c := range h.all[kept:] {
+		most = Amount{Count: max(most.Count, c.Count), Bytes: max(most.Bytes, c.Bytes)}
 	}
 	h.missed.Count += most.Count
 	h.missed.Bytes += most.Bytes
-	clear(h.of) // all at once, which is faster than most of them one by one
+	clear(h.all[kept:]) // what was dropped is to be freed
+	h.all = h.all[:kept]
+	clear(h.at) // all at once, which is faster than most of them one by one
 	h.text = 0
-	for _, c := range all[:kept] {
-		h.of[c.k] = c.v
+	for i, c := range h.all {
+		h.at[c.k] = int32(i) //nolint:gosec // below maxCounted
 		if s, ok := any(c.k).(string); ok {
 			h.text += len(s)
 		}
 	}
-	clear(all) // what was dropped is to be freed
-	h.all = all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -88,25 +89,31 @@ func amounts[T any](rows []T, of func(T) (string, Amount)) string {
 // Of more keys than are kept those that are written most are still told, with
 // what may be missing.
 func TestStatsOfManyKeys(t *testing.T) {
-	c := newCounter(DefaultStatsOptions())
-	var want Amount
 	const n = 3 * maxCounted
-	for i := range n {
-		key := fmt.Sprintf("/registry/pods/ns/p%d", i)
-		if i%20 == 0 {
-			key = "/registry/pods/ns/hot"
-			want.add(40)
+	counted := func() (c *counter, hot Amount) {
+		c = newCounter(DefaultStatsOptions())
+		for i := range n {
+			key := fmt.Sprintf("/registry/pods/ns/p%d", i)
+			if i%20 == 0 {
+				key = "/registry/pods/ns/hot"
+				hot.add(40)
+			}
+			c.op(&Op{Op: PutType, Key: []byte(key), Bytes: 40, Lease: LeaseID(i)}, &writing{})
 		}
-		c.op(&Op{Op: PutType, Key: []byte(key), Bytes: 40, Lease: LeaseID(i)}, &writing{})
+		return c, hot
 	}
+	c, want := counted()
 	s := c.finish()
+	if again, _ := counted(); !reflect.DeepEqual(s, again.finish()) {
+		t.Errorf("the same log was told as %+v, and now as %+v", s, again.finish())
+	}
 	if k := s.Keys[0]; string(k.Key) != "/registry/pods/ns/hot" || k.Count != want.Count || k.Bytes != want.Bytes {
 		t.Errorf("%+v, want %+v", k, want)
 	}
 	if m := s.KeysUncounted; m.Count < 1 || m.Count > 10 || m.Bytes != 40*m.Count || s.LeasesUncounted.Count < 1 {
 		t.Errorf("uncounted %+v, %+v", m, s.LeasesUncounted)
 	}
-	if s.Prefixes[0].Count != n || s.Namespaces[0].Count != n || len(c.keys.of) > maxCounted {
+	if s.Prefixes[0].Count != n || s.Namespaces[0].Count != n || len(c.keys.all) > maxCounted {
 		t.Errorf("%+v", s.Prefixes)
 	}
 	for i := range 3 * maxGroups {
@@ -158,7 +165,7 @@ func TestStatsFolders(t *testing.T) {
 				for _, c := range []*counter{shared, alone} {
 					c.op(&Op{Op: PutType, Key: []byte(dir + name), Bytes: 7}, &writing{})
 				}
-				got, want := shared.keys.of[dir+name].in, alone.keys.of[dir+name].in
+				got, want := shared.keys.get(dir+name).of, alone.keys.get(dir+name).of
 				place := func(c *counter, f *folder) (prefix, namespace string) {
 					for n, p := range c.prefixes.of {
 						if p == f.prefix {

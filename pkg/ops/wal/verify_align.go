@@ -16,7 +16,8 @@ import (
 // do.
 func (w *walker) resume(ctx context.Context, d *Damage, rec *Record) bool {
 	if d.Class == Unknown || d.Class == Conflict || d.Class == BadData { // its CRC was right
-		return w.seek(rec.Offset+rec.Size) == nil
+		w.r.seek(w.f, rec.Offset+rec.Size)
+		return true
 	}
 	var known []CRC // either the data or the stored CRC is damaged
 	if d.StoredCRC != nil {
@@ -31,12 +32,14 @@ func (w *walker) resume(ctx context.Context, d *Damage, rec *Record) bool {
 		default:
 			w.adopt = true
 		}
-		return w.seek(next) == nil
+		w.r.seek(w.f, next)
+		return true
 	}
 	next := w.realign(ctx, rec.Offset+lengthBytes)
-	if next < 0 || w.seek(next) != nil {
+	if next < 0 {
 		return false
 	}
+	w.r.seek(w.f, next)
 	w.adopt, w.alt = true, nil
 	return true
 }
@@ -58,7 +61,7 @@ func (w *walker) realign(ctx context.Context, from int64) int64 {
 			return -1
 		}
 		off += int64(n) &^ 7
-		if len(buf) < readAhead {
+		if len(buf) < pieceBytes {
 			buf = make([]byte, 2*len(buf))
 		}
 	}
@@ -132,10 +135,11 @@ func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
 }
 
 // firstData finds the first byte in [from, to) of a file that is not zero; -1 if
-// there is none.
+// there is none. What the file system knows as a hole, which is most of a segment that
+// etcd has made longer than what is in it, is not read.
 func firstData(f *os.File, from, to int64) int64 {
-	buf, zeros := make([]byte, readAhead), make([]byte, readAhead)
-	for off := from; off < to; {
+	buf, zeros := make([]byte, pieceBytes), make([]byte, pieceBytes)
+	for off := behindHole(f, from); off < to; {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
 		if !bytes.Equal(buf[:n], zeros[:n]) {
 			return off + int64(slices.IndexFunc(buf[:n], func(b byte) bool { return b != 0 }))

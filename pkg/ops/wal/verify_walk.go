@@ -34,6 +34,7 @@ func survey(ctx context.Context, dir string, live bool, t tour) error {
 		return err
 	}
 	w := walker{live: live, tour: t}
+	defer w.r.close()
 	for i, seg := range segments {
 		w.f = files[i]
 		info, err := w.f.Stat()
@@ -182,13 +183,13 @@ func (w *walker) settle(ctx context.Context, d *Damage, rec *Record) (sound bool
 		case <-pause.C:
 		}
 		pause.Reset(livePause)
-		if sound, err = w.again(d, rec); sound || err != nil {
-			return sound, err
+		if w.again(d, rec) {
+			return true, nil
 		}
 	}
 	behind := w.realign(ctx, d.Offset+lengthBytes) >= 0
-	if sound, err = w.again(d, rec); sound || err != nil {
-		return sound, err // finished since, and what is behind it was written after it
+	if w.again(d, rec) {
+		return true, nil // finished since, and what is behind it was written after it
 	}
 	d.inFlight = d.Repaired() && !behind
 	return false, nil
@@ -196,30 +197,19 @@ func (w *walker) settle(ctx context.Context, d *Damage, rec *Record) (sound bool
 
 // again reads a damaged record once more. Whether or not it is sound, it is read
 // another time by whoever goes on from here.
-func (w *walker) again(d *Damage, rec *Record) (sound bool, err error) {
+func (w *walker) again(d *Damage, rec *Record) (sound bool) {
 	if info, err := w.f.Stat(); err == nil {
 		w.r.limit = info.Size() // cut, if the next segment began
 	}
-	if err := w.seek(d.Offset); err != nil {
-		return false, err
-	}
+	w.r.seek(w.f, d.Offset)
 	crc, meta, alt, adopt := w.r.crc, w.r.meta, w.alt, w.adopt
-	err = w.next(rec)
+	err := w.next(rec)
 	if errors.Is(err, io.EOF) {
 		err = w.behindEnd(rec)
 	}
 	w.r.crc, w.r.meta, w.alt, w.adopt = crc, meta, alt, adopt
-	return err == nil, w.seek(d.Offset)
-}
-
-// seek goes on reading at an offset of the segment.
-func (w *walker) seek(offset int64) error {
-	if _, err := w.f.Seek(offset, io.SeekStart); err != nil {
-		return unreadable(w.r.seg.Name, err)
-	}
-	w.r.in.Reset(w.f)
-	w.r.off = offset
-	return nil
+	w.r.seek(w.f, d.Offset)
+	return err == nil
 }
 
 // peek decodes what can be read at the front of a record that is not whole: what

@@ -166,6 +166,7 @@ func TestLongLengthsAsEtcd(t *testing.T) {
 				}
 			}
 			var r reader
+			defer r.close()
 			r.open(Segment{Name: "a"}, bytes.NewReader(broken), int64(len(broken)), true)
 			var rec Record
 			for r.next(&rec) == nil {

@@ -84,8 +84,28 @@ func Safe(s string) string {
 	return b.String()
 }
 
+// AppendSafe appends s as Safe has it, for those who print so much that a string for
+// each would show.
+func AppendSafe[S string | []byte](b []byte, s S) []byte {
+	if asciiEnd(s) == len(s) {
+		return append(b, s...)
+	}
+	return append(b, Safe(string(s))...)
+}
+
+// asciiEnd is how many bytes of s are printable ASCII without a backslash, up to the
+// first that is not.
+func asciiEnd[S string | []byte](s S) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
+}
+
 func clean(s string) bool {
-	for i := 0; i < len(s); {
+	for i := asciiEnd(s); i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if (r == utf8.RuneError && n <= 1) || r == '\\' || !unicode.IsPrint(r) {
 			return false

@@ -24,6 +24,9 @@ func TestSafe(t *testing.T) {
 		`back\slash`:               `back\\slash`,
 		`\xff`:                     `\\xff`,
 	} {
+		if got := string(render.AppendSafe([]byte(">"), []byte(in))); got != ">"+want {
+			t.Errorf("AppendSafe(%q) = %q, want %q", in, got, ">"+want)
+		}
 		if got := render.Safe(in); got != want {
 			t.Errorf("Safe(%q) = %q, want %q", in, got, want)
 		}
