@@ -1,16 +1,14 @@
 package diagnose_test
 
 import (
-	"encoding/binary"
 	"fmt"
-	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
 
 	"kvd/pkg/server/servertest"
@@ -52,51 +50,163 @@ func edit(t *testing.T, path, key string, change func(*mvccpb.KeyValue) *mvccpb.
 	}
 }
 
-func otherValue(kv *mvccpb.KeyValue) *mvccpb.KeyValue { kv.Value[0] ^= 1; return kv }
+// How a record can be other than it was.
+func otherValue(kv *mvccpb.KeyValue) *mvccpb.KeyValue   { kv.Value[0] ^= 1; return kv }
+func noRecord(*mvccpb.KeyValue) *mvccpb.KeyValue        { return nil }
+func otherVersion(kv *mvccpb.KeyValue) *mvccpb.KeyValue { kv.Version += 3; return kv }
 
-// Cases C68 and C70: one member's data were changed offline. Which, and which keys;
-// the alarm; and the whole remedy.
+// damage is a record that a member holds otherwise than the others.
+type damage struct {
+	member int
+	key    string
+	change func(*mvccpb.KeyValue) *mvccpb.KeyValue
+}
+
+// altered is a cluster some of whose members hold other data than the rest: changed
+// while they were stopped.
+func altered(t *testing.T, s shape, all []damage) *servertest.Cluster {
+	t.Helper()
+	c := s.start(t)
+	put(t, c.Client(t), "/registry/pods/a/p", 200, 50, 100)
+	c.CheckEqualContent(t)
+	settleDisk(t)
+	stopAll(t, c)
+	for _, d := range all {
+		edit(t, c.DBPath(d.member), "/registry/pods/a/"+d.key, d.change)
+	}
+	return c
+}
+
+// leads waits until a member leads, and hands it the leadership.
+func leads(t *testing.T, c *servertest.Cluster, want int) {
+	t.Helper()
+	waitFor(t, func() bool {
+		l := c.Leader(t)
+		if l == want {
+			return true
+		}
+		ctx := servertest.Context(t, 10*time.Second)
+		s, err := c.Client(t).Status(ctx, c.Endpoint(want))
+		if err == nil {
+			_, _ = c.Client(t, c.Endpoint(l)).MoveLeader(ctx, s.Header.MemberId) // it is looked at again
+		}
+		return false
+	})
+}
+
+// Case C68: members differ. Which, and which keys; without --hash nothing shows it.
+// What is only behind differs from nobody.
 func TestCaseMembersDiffer(t *testing.T) {
 	t.Parallel()
-	c := begin(t, 3, 0)
-	put(t, c.Client(t), "/registry/pods/a/p", 200, 50, 100)
-	stop(t, c, 1)
-	edit(t, c.DBPath(1), "/registry/pods/a/p1", otherValue)
-	edit(t, c.DBPath(1), "/registry/pods/a/p2", func(*mvccpb.KeyValue) *mvccpb.KeyValue { return nil })
-	edit(t, c.DBPath(1), "/registry/pods/a/p3", func(kv *mvccpb.KeyValue) *mvccpb.KeyValue { kv.Version += 3; return kv })
-	if err := c.StartMember(servertest.Context(t, time.Minute), 1); err != nil {
-		t.Fatal(err)
+	for i, p := range []struct {
+		name    string
+		shape   shape
+		damages []damage
+		lead    int // who leads
+		subject string
+		keys    map[string]string
+		says    []string
+		files   []string // what the directories tell beside it
+		slow    bool
+	}{
+		{name: "a follower of three", shape: shape{members: 3}, damages: []damage{{1, "p1", otherValue}, {1, "p2", noRecord}, {1, "p3", otherVersion}}, subject: "m2",
+			keys: map[string]string{"p1": "other value", "p3": "version 7 and 4", "p2": "version 3 and 4"}, files: []string{"KVD-CORRUPT-005 critical"}},
+		{name: "the leader of three, with certificates and users", shape: shape{members: 3, mtls: true, auth: true}, damages: []damage{{0, "p7", noRecord}}, lead: 0, subject: "m1",
+			keys: map[string]string{"p7": "version 3 and 4"}, files: []string{"KVD-CORRUPT-005 critical"}, slow: true},
+		{name: "two of five in the same way", shape: shape{members: 5}, damages: []damage{{3, "p1", otherValue}, {4, "p1", otherValue}}, subject: "m4 and m5",
+			keys: map[string]string{"p1": "other value"}, slow: true},
+		{name: "two of three, each otherwise", shape: shape{members: 3}, damages: []damage{{1, "p1", otherValue}, {2, "p2", otherValue}}, subject: "m1, m2 and m3",
+			says: []string{"three different hashes", "no majority, do not guess"}, slow: true},
+		{name: "one of three, of etcd 3.6", shape: shape{members: 3, version: "3.6"}, damages: []damage{{2, "p9", otherVersion}}, subject: "m3", keys: map[string]string{"p9": "version 7 and 4"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			c := altered(t, p.shape, p.damages)
+			dirs := []string{}
+			for i := range c.Len() {
+				dirs = append(dirs, c.DataDir(i))
+			}
+			belongs(t, lookAt(t, dirs...), append(p.files, "KVD-CORRUPT-002 critical")...)
+			startsAgain(t, c, "they start all the same")
+			leads(t, c, p.lead)
+			client := connect(t, c)
+			belongs(t, look(t, client))
+			r := look(t, client, withHash)
+			belongs(t, r, "KVD-CORRUPT-002 critical")
+			f := finding(t, r, "KVD-CORRUPT-002")
+			if f.Subject != p.subject {
+				t.Errorf("subject %q, want %q", f.Subject, p.subject)
+			}
+			for key, what := range p.keys {
+				mentions(t, evidence(t, f, "key /registry/pods/a/"+key).Text, what)
+			}
+			mentions(t, f.Summary, p.says...)
+			if i == 0 {
+				shows(t, r, "KVD-CORRUPT-002")
+			}
+		})
 	}
-	client := connect(t, c)
-	belongs(t, look(t, client)) // without --hash nothing shows it
-	r := look(t, client, withHash)
-	belongs(t, r, "KVD-CORRUPT-002 critical")
-	f := finding(t, r, "KVD-CORRUPT-002")
-	if f.Subject != "m2" {
-		t.Errorf("subject %q", f.Subject)
-	}
-	for key, what := range map[string]string{"p1": "other value", "p3": "version 7 and 4"} {
-		if e := evidence(t, f, "key /registry/pods/a/"+key); e.Text != what {
-			t.Errorf("%s: %q, want %q", key, e.Text, what)
-		}
-	}
-	evidence(t, f, "key /registry/pods/a/p2")
+}
 
-	if _, err := c.Client(t).AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil { // none is raised
-		t.Fatal(err)
+// Case C70: the alarm. Whom it names, and who it is by kvd's own comparison.
+func TestCaseCorruptAlarm(t *testing.T) {
+	t.Parallel()
+	first := func(i int) []string { // whoever checks accuses another: only that one is to check
+		return map[int][]string{0: {"--corrupt-check-time=1s"}}[i]
 	}
-	raise(t, c, 0) // and the alarm names another
-	r = look(t, client, withHash)
-	belongs(t, r, "KVD-CORRUPT-001 critical", "KVD-CORRUPT-002 critical")
-	f = finding(t, r, "KVD-CORRUPT-001")
-	mentions(t, f.Summary, "CORRUPT is raised for m1", "by kvd's own comparison it is m2")
-	if e := evidence(t, f, "/readyz"); e.Text != "503" {
-		t.Errorf("/readyz: %s", e.Text)
-	}
-	shows(t, r, "KVD-CORRUPT-001")
-	shows(t, r, "KVD-CORRUPT-002")
-	if len(f.Remedy) != 3 || f.Remedy[1] != "kvd member replace m2" {
-		t.Errorf("remedy %q", f.Remedy)
+	for i, p := range []struct {
+		name    string
+		shape   shape
+		damages []damage
+		lead    int
+		planted int // whom a request names, -1: etcd finds it out
+		want    []string
+		subject string
+		says    []string
+		slow    bool
+	}{
+		{name: "planted, and naming another", shape: shape{members: 3}, damages: []damage{{1, "p1", otherValue}}, planted: 0, subject: "m1",
+			want: []string{"KVD-CORRUPT-001 critical", "KVD-CORRUPT-002 critical"}, says: []string{"by kvd's own comparison it is m2"}, slow: true},
+		{name: "planted, and nobody differs", shape: shape{members: 1, auth: true}, planted: 0, subject: "m1", want: []string{"KVD-CORRUPT-001 critical"}},
+		{name: "found by etcd itself, a follower", shape: shape{members: 3, each: first}, damages: []damage{{2, "p1", otherValue}}, planted: -1, subject: "m3",
+			want: []string{"KVD-CORRUPT-001 critical", "KVD-CORRUPT-002 critical"}, slow: true},
+		{name: "found by etcd itself, the leader, with certificates", shape: shape{members: 3, mtls: true, each: first}, damages: []damage{{0, "p1", otherValue}}, lead: 0, planted: -1,
+			says: []string{"by kvd's own comparison it is m1"}, want: []string{"KVD-CORRUPT-001 critical", "KVD-CORRUPT-002 critical"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			c := altered(t, p.shape, p.damages)
+			startsAgain(t, c, "they start all the same")
+			leads(t, c, p.lead)
+			if p.planted >= 0 {
+				raise(t, c, p.planted)
+			}
+			client := connect(t, c)
+			waitFor(t, func() bool { v, err := client.View(t.Context()); return err == nil && len(v.Alarms) > 0 })
+			r := look(t, client, withHash)
+			belongs(t, r, p.want...)
+			f := finding(t, r, "KVD-CORRUPT-001")
+			if f.Subject != p.subject && p.subject != "" {
+				t.Errorf("subject %q, want %q", f.Subject, p.subject)
+			}
+			mentions(t, f.Summary, append(p.says, "CORRUPT is raised for "+p.subject)...)
+			for path, code := range map[string]string{"/readyz": "503", "/health": "503", "/livez": "200"} {
+				if e := evidence(t, f, path); e.Text != code {
+					t.Errorf("%s: %s", path, e.Text)
+				}
+			}
+			if strings.Contains(f.Remedy[0], "disarm") {
+				t.Errorf("disarming comes first: %q", f.Remedy)
+			}
+			if i == 0 {
+				shows(t, r, "KVD-CORRUPT-001")
+				if len(f.Remedy) != 3 || f.Remedy[1] != "kvd member replace m2" {
+					t.Errorf("remedy %q", f.Remedy)
+				}
+			}
+			stopAll(t, c)
+			belongs(t, lookAt(t, c.DataDir(0)), "KVD-CORRUPT-001 critical") // it is stored, and a start raises it again
+		})
 	}
 }
 
@@ -112,102 +222,4 @@ func raise(t *testing.T, c *servertest.Cluster, member int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Case C19: a transaction deletes and puts the same keys, and a compaction to its
-// own revision takes the fresh ones. A range that was only deleted is no such case.
-func TestCaseFreshKeysGone(t *testing.T) {
-	t.Parallel()
-	for _, p := range []struct {
-		name  string
-		fresh bool
-		keys  []string
-		want  []string
-	}{{"two keys", true, []string{"a", "b"}, []string{"KVD-CORRUPT-006 critical"}}, {"binary keys", true, []string{"\x01", "\xfe\xff", "z"}, []string{"KVD-CORRUPT-006 critical"}},
-		{"deleted only", false, []string{"a", "b"}, nil}} {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			c := begin(t, 1, 0)
-			client, ctx := c.Client(t), servertest.Context(t, time.Minute)
-			then := []clientv3.Op{clientv3.OpDelete("\x00", clientv3.WithFromKey())}
-			for _, k := range p.keys {
-				if _, err := client.Put(ctx, k, "1"); err != nil {
-					t.Fatal(err)
-				}
-				if p.fresh {
-					then = append(then, clientv3.OpPut(k, "2"))
-				}
-			}
-			resp, err := client.Txn(ctx).Then(then...).Commit()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := client.Compact(ctx, resp.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-				t.Fatal(err)
-			}
-			settleDisk(t)
-			stop(t, c, 0)
-			r := lookAt(t, c.DataDir(0))
-			belongs(t, r, p.want...)
-			if p.fresh {
-				shows(t, r, "KVD-CORRUPT-006")
-				f := finding(t, r, "KVD-CORRUPT-006")
-				if evidence(t, f, "compacted to").Value != float64(resp.Header.Revision) || evidence(t, f, "live keys").Value != 0 {
-					t.Errorf("%+v", f.Evidence)
-				}
-			}
-		})
-	}
-}
-
-// Case C64: a page of the database points where it must not.
-func TestCaseWildPointers(t *testing.T) {
-	t.Parallel()
-	c := begin(t, 1, 0)
-	put(t, c.Client(t), "k", 2000, 2000, 100)
-	settleDisk(t)
-	stop(t, c, 0)
-	belongs(t, lookAt(t, c.DataDir(0)))
-	for name, to := range map[string]uint64{"out of bounds": 1e15, "to itself": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "data")
-			copyDir(t, c.DataDir(0), dir)
-			poke(t, filepath.Join(dir, "member", "snap", "db"), to)
-			r := lookAt(t, dir)
-			belongs(t, r, "KVD-CORRUPT-005 critical")
-			shows(t, r, "KVD-CORRUPT-005")
-		})
-	}
-}
-
-// poke puts another page into the first child of the first branch page; 0: its own.
-func poke(t *testing.T, path string, to uint64) {
-	t.Helper()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, PreLoadFreelist: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	size, branch := db.Info().PageSize, 0
-	err = db.View(func(tx *bolt.Tx) error {
-		for id := 2; branch == 0; id++ {
-			p, err := tx.Page(id)
-			if err != nil || p == nil {
-				return fmt.Errorf("no branch page: %w", err)
-			}
-			if p.Type == "branch" {
-				branch = id
-			}
-		}
-		return nil
-	})
-	if cerr := db.Close(); err != nil || cerr != nil {
-		t.Fatal(err, cerr)
-	}
-	if to == 0 {
-		to = uint64(branch)
-	}
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], to)
-	overwrite(t, path, int64(branch*size)+16+8, b[:]) // the header, then pos and ksize of the first element
 }

@@ -46,6 +46,7 @@ func options() diagnose.CollectOptions {
 	for _, l := range []*float64{&o.Limits.FsyncP99, &o.Limits.CommitP99, &o.Limits.SlowApplies, &o.Limits.PeerTime, &o.Limits.ReadIndexes} {
 		*l *= 100
 	}
+	o.Limits.CertWarning, o.Limits.CertCritical = 3600, 1800 // those of the tests are good for a day
 	return o
 }
 

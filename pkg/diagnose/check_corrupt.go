@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -216,6 +217,7 @@ func minority(all []Hash) ([]cluster.Member, bool) {
 			odd = append(odd, h.Member)
 		}
 	}
+	slices.SortFunc(odd, func(a, b cluster.Member) int { return cmp.Compare(name(a), name(b)) })
 	return odd, true
 }
 

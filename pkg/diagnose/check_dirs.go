@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"kvd/pkg/ops/cluster"
@@ -109,10 +108,8 @@ func checkDirs() Check {
 				out = append(out, in.amongPeers(d)...)
 				out = append(out, d.unstarted()...)
 				out = append(out, d.alarms()...)
-				for j := range in.Dirs[:i] {
-					out = append(out, apart(&in.Dirs[j], d)...)
-				}
 			}
+			out = append(out, in.apart()...)
 			return out, fmt.Sprintf("%s looked at", counted(len(in.Dirs), "directory"))
 		},
 	}
@@ -194,27 +191,82 @@ func (d *Dir) alarms() []Finding {
 	return out
 }
 
-// apart compares two databases that have applied the same entry.
-func apart(a, b *Dir) []Finding {
-	if a.DB == nil || b.DB == nil || a.DB.Content == nil || b.DB.Content == nil || a.Log.Cluster != b.Log.Cluster {
-		return nil
+// apart compares the databases of each cluster: one finding for it, with the fewest
+// of them as its subject.
+func (in *Input) apart() []Finding {
+	of := map[wal.ID][]*Dir{}
+	var order []wal.ID
+	for i := range in.Dirs {
+		d := &in.Dirs[i]
+		if d.DB == nil || d.DB.Content == nil || d.Log == nil {
+			continue
+		}
+		if of[d.Log.Cluster] == nil {
+			order = append(order, d.Log.Cluster)
+		}
+		of[d.Log.Cluster] = append(of[d.Log.Cluster], d)
 	}
+	var out []Finding
+	for _, id := range order {
+		if f, differ := judgeApart(of[id]); differ {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// compare says whether two databases of a cluster can be compared, and whether they
+// hold different data. Equal entries lead to equal revisions; and what there is at a
+// revision is the same everywhere, but that hashes compare at one compaction only.
+func compare(a, b *Dir) (comparable, differ bool) {
 	x, y := a.DB.Content, b.DB.Content
-	sameCompaction := x.Digests.KV.CompactRevision == y.Digests.KV.CompactRevision
-	if x.ConsistentIndex != y.ConsistentIndex || x.Revision == y.Revision && (!sameCompaction || x.Digests.KV.Hash == y.Digests.KV.Hash) {
-		return nil
+	switch {
+	case x.ConsistentIndex == y.ConsistentIndex && x.Revision != y.Revision:
+		return true, true
+	case x.Revision == y.Revision && x.Digests.KV.CompactRevision == y.Digests.KV.CompactRevision:
+		return true, x.Digests.KV.Hash != y.Digests.KV.Hash
 	}
-	dirs := []string{a.Path, b.Path}
-	slices.Sort(dirs)
-	f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: list(dirs),
-		Summary: fmt.Sprintf("%s have applied the same entries, up to %d, and hold different data", list(dirs), x.ConsistentIndex),
-		Remedy:  []string{"compare with the third: the two that agree are right", "rebuild the other: kvd member replace NAME, with an empty data dir"}}
-	for _, d := range []*Dir{a, b} {
+	return false, false
+}
+
+func judgeApart(all []*Dir) (Finding, bool) {
+	var odd, some []string
+	revisions := map[int64]bool{}
+	for _, a := range all {
+		others, differ := 0, 0
+		for _, b := range all {
+			is, other := compare(a, b)
+			if is && a != b {
+				others++
+			}
+			if other {
+				differ++
+				revisions[b.DB.Content.Revision] = true
+			}
+		}
+		if differ > 0 {
+			some = append(some, a.Path)
+		}
+		if 2*differ > others+1 { // of those that it can be compared with, and itself
+			odd = append(odd, a.Path)
+		}
+	}
+	if len(some) == 0 {
+		return Finding{}, false
+	}
+	f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: list(odd), Summary: list(odd) + " holds other data than the rest",
+		Remedy: []string{"rebuild it from the rest: kvd member replace NAME, with an empty data dir: no restore"}}
+	if len(odd) == 0 || len(odd) == len(some) {
+		f.Subject, f.Summary = list(some), list(some)+" hold different data, and there is no majority, do not guess"
+		f.Remedy = []string{"kvd diff " + some[0] + "/member/snap/db " + some[1] + "/member/snap/db --stat: what differs; decide which data to keep", "rebuild the other: kvd member replace NAME, with an empty data dir"}
+	}
+	if len(revisions) > 1 {
+		f.Summary += "; by the same entries they have come to different revisions, as after restores from different snapshots"
+	}
+	for _, d := range all {
 		c := d.DB.Content
-		f.Evidence = append(f.Evidence, Evidence{What: "revision", Value: float64(c.Revision), Unit: Index, Source: d.Path}, Evidence{What: "hash", Text: fmt.Sprintf("%08x", c.Digests.KV.Hash), Source: d.Path})
+		f.Evidence = append(f.Evidence, Evidence{What: "revision", Value: float64(c.Revision), Unit: Index, Source: d.Path},
+			Evidence{What: "consistent index", Value: float64(c.ConsistentIndex), Unit: Index, Source: d.Path}, Evidence{What: "hash", Text: fmt.Sprintf("%08x", c.Digests.KV.Hash), Source: d.Path})
 	}
-	if x.Revision != y.Revision {
-		f.Summary += fmt.Sprintf(": revision %d and %d, as after restores from different snapshots", x.Revision, y.Revision)
-	}
-	return []Finding{f}
+	return f, true
 }
