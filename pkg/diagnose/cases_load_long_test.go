@@ -229,6 +229,7 @@ func TestCaseHistoryOfWrites(t *testing.T) {
 	c := begin(t, 1, 512<<20)
 	client := c.Client(t)
 	put(t, client, "/registry/pods/a/p", 500, 500, 4000)
+	put(t, client, "/registry/minions/n", 100, 100, 16240)
 	write := func(prefix string, size int) func() {
 		ctx, stop := context.WithCancel(t.Context())
 		var g errgroup.Group

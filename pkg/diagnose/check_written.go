@@ -29,8 +29,8 @@ func checkWritten() Check {
 			if rate < 0 {
 				return nil, "the metrics do not tell"
 			}
-			history := rate * keptHistory.Seconds()
-			measured := fmt.Sprintf("%s/s: %s in ten minutes", size(int64(rate)), size(int64(history)))
+			history := rate * rewrites(most) * keptHistory.Seconds()
+			measured := fmt.Sprintf("%s/s: %s of history in ten minutes", size(int64(rate)), size(int64(history)))
 			q := in.view().EffectiveQuota()
 			if q <= 0 {
 				return nil, measured
@@ -45,14 +45,32 @@ func checkWritten() Check {
 	}
 }
 
+// rewrites is the share of the puts that left an older version behind, by how many keys
+// there are more than before: a new key is no history. All of them where keys are not
+// counted.
+func rewrites(d memberDelta) float64 {
+	puts, ok := d.Counter("etcd_mvcc_put_total", nil)
+	if !ok || puts <= 0 {
+		return 1
+	}
+	return 1 - min(1, max(0, keysMore(d))/puts)
+}
+
+// keysMore is by how many the keys have become more.
+func keysMore(d memberDelta) float64 {
+	was, _ := d.From.Value("etcd_debugging_mvcc_keys_total", nil)
+	now, _ := d.To.Value("etcd_debugging_mvcc_keys_total", nil)
+	return now - was
+}
+
 // written is the finding, with whose writes they are where that is known.
 func (in *Input) written(d memberDelta, rate, history float64, quota int64) Finding {
 	f := Finding{ID: "KVD-CHURN-002", Severity: Warning, Subject: "cluster",
 		Summary: fmt.Sprintf("%s of keys and values are written each second: the history of ten minutes, which kube-apiserver keeps, would be %s, %s of the quota",
 			size(int64(rate)), size(int64(history)), percent(history/float64(quota))),
-		Evidence: []Evidence{d.evidence("keys and values put each second", rate, Bytes), d.evidence("the same in ten minutes", history, Bytes), {What: "quota", Value: float64(quota), Unit: Bytes, Source: "status of the members, the smallest", At: in.At}}}
+		Evidence: []Evidence{d.evidence("keys and values put each second", rate, Bytes), d.evidence("of history in ten minutes of that", history, Bytes), {What: "quota", Value: float64(quota), Unit: Bytes, Source: "status of the members, the smallest", At: in.At}}}
 	if n, ok := d.Rate("etcd_mvcc_put_total", nil); ok {
-		f.Evidence = append(f.Evidence, d.evidence("puts", n, Rate))
+		f.Evidence = append(f.Evidence, d.evidence("puts", n, Rate), d.evidence("keys more than before", keysMore(d), Count))
 	}
 	remedy := "kvd diagnose --interval 1m: whether it goes on; who writes is in kube-apiserver's audit log"
 	if w := in.Writes; w != nil && len(w.Groups) > 0 {

@@ -163,6 +163,12 @@ func spaceFixtures() []fixture {
 				w.status(id, func(s *cluster.Status) { s.Quota = 8 * gib })
 			}
 		}, nil},
+		{"written bytes: pods that are new", func(w *world) {
+			w.written(80*mib, "pods", "/registry/pods/")
+			for id := uint64(1); id <= 3; id++ {
+				w.gauge(id, "etcd_debugging_mvcc_keys_total", 1000, 1995)
+			}
+		}, nil},
 		{"written bytes: little, and a tiny quota", func(w *world) {
 			w.written(mib, "nodes", "/registry/minions/")
 			for id := uint64(1); id <= 3; id++ {
