@@ -35,6 +35,8 @@ func entriesOf() []Entry {
 		{"KVD-LEASE-003", "There are very many leases", "an election begins every one anew, and the leader looks after all of them"},
 		{"KVD-LEASE-004", "Leases are made at a high rate", "each is a raft entry and a WAL record on every member, and nothing of that shows in the history or in sizes"},
 		{"KVD-MEM-001", "Memory grows suddenly", "the kernel ends the process that has the most, and a member that comes back asks for a snapshot"},
+		{"KVD-MEM-002", "A database is larger than the memory for it", "pages that are not in memory are read from the disk while clients wait, and a snapshot or a defragmentation drives out the rest"},
+		{"KVD-MEM-003", "Memory is out of proportion to what is stored", "the kernel ends the process that has the most, and a member that begins anew takes long to come back"},
 		{"KVD-NET-001", "A member does not answer", "one failure less is survived, and clients that know this member only are cut off"},
 		{"KVD-NET-002", "An advertised URL is unusable", "clients that sync their endpoints, and kvd, are led nowhere or to another member"},
 		{"KVD-NET-003", "Round trips between members are long", "each write takes one, and heartbeats that are late end in elections"},
@@ -46,6 +48,7 @@ func entriesOf() []Entry {
 		{"KVD-OPS-003", "A directory is in use", "its files change while they are read, and nothing may be done to them"},
 		{"KVD-OPS-004", "A .snap file is damaged", "etcd 3.7 does not read it when it starts; an older one does"},
 		{"KVD-OPS-005", "Files are left over", "they take space on the disk that a defragmentation needs"},
+		{"KVD-OPS-006", "Probes ask /health", "it fails as soon as any alarm is raised, so that a liveness probe on it restarts etcd just when it is full"},
 		{"KVD-RAFT-001", "There is no leader", "nothing can be written, and linearizable reads are not answered"},
 		{"KVD-RAFT-002", "The quorum is lost", "nothing that changes the cluster works until enough voters are back, its member list included"},
 		{"KVD-RAFT-003", "Elections take place", "each stops writes for about a second, fails requests in flight, and begins every lease anew"},
@@ -62,6 +65,7 @@ func entriesOf() []Entry {
 		{"KVD-READ-001", "Requests are expensive", "each holds memory for its whole answer, and others wait behind it"},
 		{"KVD-READ-002", "Linearizable reads are late", "they wait for the leader's word; kube-apiserver's health checks are such reads"},
 		{"KVD-READ-003", "Requests wait", "what waits here is no fault of the requests: the machine is busy with something else, or the leader is late"},
+		{"KVD-READ-004", "Reads outweigh writes by far", "who polls costs a member processor time and memory for every answer, and a watch would cost it nothing"},
 		{"KVD-SPACE-001", "NOSPACE is raised", "the cluster is read-only until the alarm is disarmed, whatever space there is"},
 		{"KVD-SPACE-002", "A file is near its quota", "the first member to reach its own quota makes the whole cluster read-only"},
 		{"KVD-SPACE-003", "Quotas differ", "each member judges by its own, and the smallest ends the writes of all"},
@@ -76,5 +80,6 @@ func entriesOf() []Entry {
 		{"KVD-VERSION-003", "A downgrade is under way", "until it ends or is cancelled the cluster stays at the lower version's abilities"},
 		{"KVD-VERSION-004", "An update would fail", "a member that does not start in the middle of an update leaves the cluster one failure from read-only"},
 		{"KVD-WATCH-001", "Watchers do not keep up", "events are kept for them and read again and again, and they see the past"},
+		{"KVD-WATCH-002", "Many watchers starve on few streams", "the events of all watchers of a stream wait in one queue, so that one that is slow, or one key that changes often, holds up the others"},
 	}
 }

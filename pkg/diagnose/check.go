@@ -42,6 +42,8 @@ const (
 	NeedContent Need = "what is stored"
 	NeedDisks   Need = "a measured disk"
 	NeedTarget  Need = "a version to update to"
+	NeedHost    Need = "memory of the machine"
+	NeedAuth    Need = "users and roles"
 )
 
 // Missing is something that could not be looked at.

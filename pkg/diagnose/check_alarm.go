@@ -86,3 +86,29 @@ func checkHealthProbe() Check {
 		},
 	}
 }
+
+// checkHealthAsked counts who asks /health while all is well: it fails with any alarm,
+// a full database included, unless it is told to look away. What exactly was asked the
+// counters do not tell, so that it is worth a remark only.
+func checkHealthAsked() Check {
+	return Check{
+		Name: "health asked", Asks: "does a probe ask what fails with an alarm?", IDs: []string{"KVD-OPS-006"}, Needs: []Need{NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			if len(in.view().Alarms) > 0 {
+				return nil, "an alarm is raised"
+			}
+			var out []Finding
+			for _, d := range in.deltas() {
+				asked, _ := d.Counter("etcd_server_health_success", nil)
+				if asked < max(1, in.Limits.HealthProbes) {
+					continue
+				}
+				out = append(out, Finding{ID: "KVD-OPS-006", Severity: Info, Subject: name(d.Member),
+					Summary:  fmt.Sprintf("/health of %s was asked %.0f times in %s: with an alarm it answers 503, and a liveness probe on it then restarts etcd again and again", name(d.Member), asked, Seconds.Show(d.Elapsed().Seconds())),
+					Evidence: []Evidence{d.evidence("answers of /health", asked, Count)},
+					Remedy:   []string{"have liveness probes ask /livez (etcd 3.4.29, 3.5.11 and later), or /health?exclude=NOSPACE&serializable=true", "a load balancer or a human may ask /health as they like"}})
+			}
+			return out, "nobody asks /health"
+		},
+	}
+}

@@ -29,15 +29,31 @@ func checkPeers() Check {
 					if float64(h.Count) < in.Limits.RoundTrips || quick(h, in.Limits.PeerTime) > 0 {
 						continue
 					}
-					out = append(out, Finding{ID: "KVD-NET-003", Severity: Warning, Subject: name(d.Member),
-						Summary:  fmt.Sprintf("each of %d round trips from %s to %s took longer than %s, %s in the mean", h.Count, name(d.Member), in.nameOf(to), Seconds.Show(in.Limits.PeerTime), Seconds.Show(h.Mean())),
-						Evidence: []Evidence{d.evidence("mean round trip to "+in.nameOf(to), h.Mean(), Seconds), d.evidence("round trips", float64(h.Count), Count)},
-						Remedy:   []string{"see the network between the two", "members that far apart need --heartbeat-interval of about the round trip, and --election-timeout of ten times that, on all of them"}})
+					out = append(out, in.farPeer(d, in.nameOf(to), h))
 				}
 			}
 			return out, measured
 		},
 	}
+}
+
+// farPeer compares round trips with the times that elections go by: etcd advises a
+// heartbeat interval of about the round trip, and an election timeout of ten.
+func (in *Input) farPeer(d memberDelta, to string, h metrics.Histogram) Finding {
+	l := in.Limits
+	f := Finding{ID: "KVD-NET-003", Severity: Warning, Subject: name(d.Member),
+		Summary: fmt.Sprintf("each of %d round trips from %s to %s took longer than %s, %s in the mean", h.Count, name(d.Member), to, Seconds.Show(l.PeerTime), Seconds.Show(h.Mean())),
+		Evidence: []Evidence{d.evidence("mean round trip to "+to, h.Mean(), Seconds), d.evidence("round trips", float64(h.Count), Count),
+			{What: "heartbeat interval", Value: l.Heartbeat, Unit: Seconds, Source: "limit heartbeat_interval", At: in.At}, {What: "election timeout", Value: l.ElectionTimeout, Unit: Seconds, Source: "limit election_timeout", At: in.At}},
+		Remedy: []string{"see the network between the two", "members that far apart need --heartbeat-interval of about the round trip, and --election-timeout of ten times that, on all of them",
+			"kvd diagnose --set heartbeat_interval=… --set election_timeout=…, or the config file, where yours are not etcd's defaults"}}
+	switch {
+	case h.Mean()*l.ElectionTrips > l.ElectionTimeout:
+		f.Summary += fmt.Sprintf("; the election timeout, %s, is less than %.0f of them: a few that are late end in an election", Seconds.Show(l.ElectionTimeout), l.ElectionTrips)
+	case h.Mean() > l.Heartbeat:
+		f.Summary += fmt.Sprintf("; a heartbeat is due every %s, before the last one is answered", Seconds.Show(l.Heartbeat))
+	}
+	return f
 }
 
 // quick is how many observations were below a limit, as far as the bounds tell.

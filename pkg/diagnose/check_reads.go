@@ -119,3 +119,34 @@ func checkReadIndex() Check {
 		},
 	}
 }
+
+// checkReadShare compares reads with writes. A range is served by one member; a write
+// is applied by all, so that the most of them is the cluster's.
+func checkReadShare() Check {
+	return Check{
+		Name: "reads and writes", Asks: "does somebody poll?", IDs: []string{"KVD-READ-004"}, Needs: []Need{NeedDelta},
+		Look: func(in *Input) ([]Finding, string) {
+			reads, writes := 0.0, 0.0
+			var e []Evidence
+			var busiest memberDelta
+			most := -1.0
+			for _, d := range in.deltas() {
+				r, _ := d.Rate("etcd_mvcc_range_total", nil)
+				puts, _ := d.Rate("etcd_mvcc_put_total", nil)
+				deletes, _ := d.Rate("etcd_mvcc_delete_total", nil)
+				reads, writes = reads+r, max(writes, puts+deletes)
+				e = append(e, d.evidence("ranges on "+name(d.Member), r, Rate))
+				if r > most {
+					most, busiest = r, d
+				}
+			}
+			if reads < in.Limits.ReadRate || reads < in.Limits.ReadRatio*writes {
+				return nil, fmt.Sprintf("%.1f ranges/s, %.1f writes/s", reads, writes)
+			}
+			e = append(e, Evidence{What: "puts and deletes", Value: writes, Unit: Rate, Source: "metrics of all members, between the samples", At: in.At})
+			return []Finding{{ID: "KVD-READ-004", Severity: Info, Subject: name(busiest.Member), Evidence: e,
+				Summary: fmt.Sprintf("%.0f ranges are served each second for %.1f writes, most of them by %s: whoever asks again and again gets the same answer", reads, writes, name(busiest.Member)),
+				Remedy:  []string{"find who polls: grpc_server_started_total and the connections of " + name(busiest.Member), "watch instead; read serializable where old data will do, and spread readers over the members"}}}, ""
+		},
+	}
+}

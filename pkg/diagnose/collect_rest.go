@@ -28,6 +28,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	c.certs(ctx, v)
 	c.secondLeases(ctx, v, leases)
 	c.denied(v)
+	c.hosts()
 	if m, mc := c.reader(v); mc != nil {
 		c.keys(ctx, mc)
 		c.writes(ctx, m, mc)

@@ -99,6 +99,7 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	if err := in.addDB(ctx, &d, db, o, sink); err != nil {
 		return err
 	}
+	in.hostOfDir(&d, db)
 	if err := d.lookAround(); err != nil {
 		return err
 	}

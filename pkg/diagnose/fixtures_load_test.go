@@ -49,6 +49,15 @@ func loadFixtures() []fixture {
 			w.ranges[1] = repeat(0.9, 60)
 		}, []string{"KVD-READ-001 warning"}},
 		{"requests: a few", func(w *world) { w.grow(1, "etcd_server_slow_apply_total", 4) }, nil},
+		{"reads and writes: somebody polls", func(w *world) {
+			w.grow(1, "etcd_mvcc_range_total", 20000)
+			w.grow(1, "etcd_mvcc_put_total", 100)
+		}, []string{"KVD-READ-004 info"}},
+		{"reads and writes: many of both", func(w *world) {
+			w.grow(1, "etcd_mvcc_range_total", 20000)
+			w.grow(1, "etcd_mvcc_put_total", 4000)
+		}, nil},
+		{"reads and writes: few of both", func(w *world) { w.grow(1, "etcd_mvcc_range_total", 900) }, nil},
 		{"read indexes: late", func(w *world) { w.grow(3, "etcd_server_slow_read_indexes_total", 5) }, []string{"KVD-READ-002 warning"}},
 		{"read indexes: failed", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 3) }, []string{"KVD-READ-002 warning"}},
 		{"read indexes: one", func(w *world) { w.grow(3, "etcd_server_read_indexes_failed_total", 1) }, nil},
@@ -59,10 +68,43 @@ func loadFixtures() []fixture {
 			w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 50000)
 		}, []string{"KVD-WATCH-001 warning"}},
 		{"watchers: events are left of a watch that was cancelled", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_pending_events_total", 30000, 30000) }, nil},
+		{"watch streams: a thousand on two, and some lag", func(w *world) {
+			w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 300, 400)
+			w.gauge(2, "etcd_debugging_mvcc_watcher_total", 1000, 1000)
+			w.gauge(2, "etcd_debugging_mvcc_watch_stream_total", 2, 2)
+		}, []string{"KVD-WATCH-001 warning", "KVD-WATCH-002 warning"}},
+		{"watch streams: a thousand on two, which keep up", func(w *world) {
+			w.gauge(2, "etcd_debugging_mvcc_watcher_total", 1000, 1000)
+			w.gauge(2, "etcd_debugging_mvcc_watch_stream_total", 2, 2)
+		}, nil},
+		{"watch streams: a thousand on two, which have just begun", func(w *world) {
+			w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 0, 400)
+			w.gauge(2, "etcd_debugging_mvcc_watcher_total", 1000, 1000)
+			w.gauge(2, "etcd_debugging_mvcc_watch_stream_total", 2, 2)
+		}, nil},
 		{"watchers: some that have just begun", func(w *world) { w.gauge(2, "etcd_debugging_mvcc_slow_watcher_total", 0, 400) }, nil},
 
 		{"memory: it grows at once", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 1*gib, 3*gib) }, []string{"KVD-MEM-001 warning"}},
-		{"memory: it is large and stays", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 9*gib, 9*gib) }, nil},
+		{"memory: it is large and stays, and nothing explains it", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 9*gib, 9*gib) }, []string{"KVD-MEM-003 warning"}},
+		{"memory: it is large, as the file is", func(w *world) {
+			w.gauge(1, "process_resident_memory_bytes", 9*gib, 9*gib)
+			w.gauge(1, "etcd_mvcc_db_total_size_in_bytes", 6*gib, 6*gib)
+		}, nil},
+		{"memory: it is large, as the index is", func(w *world) {
+			w.gauge(1, "process_resident_memory_bytes", 5*gib, 5*gib)
+			w.gauge(1, "etcd_debugging_mvcc_keys_total", 9e6, 9e6)
+		}, nil},
+		{"memory: it was large at one sample", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 9*gib, 1*gib) }, nil},
+		{"memory: a small member with next to nothing stored", func(w *world) { w.gauge(1, "process_resident_memory_bytes", 1*gib, 1*gib) }, nil},
+
+		{"room in memory: the machine has less than the file", func(w *world) { w.host("m1", 6*gib, 4*gib, 0, 0) }, []string{"KVD-MEM-002 warning"}},
+		{"room in memory: the machine has, its control group has not", func(w *world) { w.host("m1", 3*gib, 40*gib, 4*gib, 2*gib) }, []string{"KVD-MEM-002 warning"}},
+		{"room in memory: a large file on a large machine", func(w *world) { w.host("m1", 8*gib, 40*gib, 0, 0) }, nil},
+		{"room in memory: a tight control group, and a small file", func(w *world) { w.host("m1", 1*gib, 2*gib, 2*gib, 1200*mib) }, nil},
+		{"room in memory: a directory that is looked at on a small machine", func(w *world) {
+			w.host("/copy", 6*gib, 4*gib, 0, 0)
+			w.in.Hosts[len(w.in.Hosts)-1].Runs = false
+		}, []string{"KVD-MEM-002 info"}},
 
 		{"keys on leases: 100,000 on one", func(w *world) {
 			w.in.Leases.Asked = append(w.in.Leases.Asked, diagnose.LeaseLook{ID: "b2", Granted: 3600, Keys: 100000})
@@ -99,6 +141,12 @@ func placeFixtures() []fixture {
 		{"network: a peer far away", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 8) }, []string{"KVD-NET-003 warning"}},
 		{"network: two slow round trips of a short look", func(w *world) { w.rtt["m1>3"] = repeat(0.12, 2) }, nil},
 		{"network: one slow round trip", func(w *world) { w.rtt["m1>3"] = []float64{0.001, 0.4, 0.001} }, nil},
+		{"network: half a heartbeat, and a longer election timeout", func(w *world) {
+			w.rtt["m1>3"] = repeat(0.12, 8)
+			w.in.Limits.PeerTime, w.in.Limits.Heartbeat, w.in.Limits.ElectionTimeout = 0.25, 0.25, 2.5
+		}, nil},
+		{"health asked: by a probe", func(w *world) { w.grow(2, "etcd_server_health_success", 1) }, []string{"KVD-OPS-006 info"}},
+		{"health asked: in its life, and not between the samples", func(w *world) { w.gauge(2, "etcd_server_health_success", 9000, 9000) }, nil},
 		{"advertised: nobody can connect to 0.0.0.0", func(w *world) {
 			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"http://0.0.0.0:2379"} })
 		}, []string{"KVD-NET-002 warning"}},
@@ -126,6 +174,12 @@ func placeFixtures() []fixture {
 			w.in.Backups = &diagnose.Backups{Dir: "/b", Newest: "x.db", At: w.in.At.Add(-3600e9), Count: 4}
 		}, nil},
 	}
+}
+
+// host is the memory of the machine of a member: what it can have, what its control
+// group allows, and what of that is left for files.
+func (w *world) host(of string, file, free, limit, left int64) {
+	w.in.Hosts = append(w.in.Hosts, diagnose.Host{Of: of, Runs: true, File: file, Total: 64 * gib, Free: free, Limit: limit, Allowed: left, Source: "/proc"})
 }
 
 // cert is a certificate with so many days left.

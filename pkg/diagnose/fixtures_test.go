@@ -70,6 +70,7 @@ func healthy() *world {
 	w.in.Keys = &keyspace.Usage{Revision: 50200, Oldest: 45000, Keys: 1000, Member: member(2, 1).Label(), InPages: keyspace.Estimate{Bytes: 20 * mib}, Live: keyspace.Estimate{Bytes: 19 * mib},
 		Groups: []keyspace.Group{{Prefix: "/registry/pods/", Resource: "pods", Keys: 600, Bytes: keyspace.Estimate{Bytes: 12 * mib}, Share: 0.6, Largest: 30000},
 			{Prefix: "/registry/leases/", Resource: "leases.coordination.k8s.io", Keys: 400, Bytes: keyspace.Estimate{Bytes: 7 * mib}, Share: 0.4, Largest: 500}}}
+	w.in.Hosts = []diagnose.Host{{Of: "m2", Runs: true, File: 40 * mib, Total: 16 * gib, Free: 8 * gib, Source: "/proc"}}
 	w.in.Leases = &diagnose.Leases{Member: "m1", Total: 40, Asked: []diagnose.LeaseLook{{ID: "a1", Granted: 3660, Keys: 900}}}
 	return w
 }

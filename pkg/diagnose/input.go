@@ -39,6 +39,8 @@ type Input struct {
 	Files     []File
 	Disks     []DiskTest
 	Backups   *Backups
+	Hosts     []Host // of the members and directories whose machine this is
+	Auth      *Auth  // where users and roles are set up
 	Target    *Target
 
 	Missing []Missing
@@ -184,6 +186,10 @@ func (in *Input) has(n Need) bool {
 		return len(in.Disks) > 0
 	case NeedTarget:
 		return in.Target != nil && in.has(NeedView)
+	case NeedHost:
+		return len(in.Hosts) > 0
+	case NeedAuth:
+		return in.Auth != nil
 	case NeedBackups:
 		return in.Backups != nil
 	}
@@ -302,3 +308,22 @@ func names(all []cluster.Member) string {
 	}
 	return list(out)
 }
+
+// Auth is who may do what, as far as it concerns the API server's compactions.
+type Auth struct {
+	Enabled bool
+	Users   []AuthUser
+	Source  string
+}
+
+// AuthUser is a user with what its roles permit.
+type AuthUser struct {
+	Name  string
+	Roles []string
+	Write []KeyRange // what it may put and delete
+	Read  []KeyRange
+}
+
+// KeyRange is a key, or all keys from Key up to End (exclusive; a zero byte: without
+// an end), as etcd's permissions have them.
+type KeyRange struct{ Key, End []byte }

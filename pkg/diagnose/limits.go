@@ -18,6 +18,7 @@ type Limits struct {
 	HistoryRatio, HistoryRevs     float64
 	HistoryBytes, HistoryFrom     float64
 	HistoryPerKey, NeverCompacted float64
+	NobodyCompacts, NobodyRevs    float64
 	FullWithin, FullCritical      float64
 	GrowthUsage, GrowthLook       float64
 	ShareRatio, ShareUsage        float64
@@ -39,7 +40,13 @@ type Limits struct {
 	ChurnShare, ChurnRevs         float64
 	WrittenShare                  float64
 	BackupAge                     float64
-	MemoryGrowth                  float64
+	MemoryGrowth, MemoryRoom      float64
+	MemoryFrom, MemoryRatio       float64
+	WatchersPerStream             float64
+	HealthProbes                  float64
+	ReadRate, ReadRatio           float64
+	Heartbeat, ElectionTimeout    float64
+	ElectionTrips                 float64
 }
 
 // Limit is one row of the table.
@@ -55,17 +62,17 @@ type Limit struct {
 // The sources that several rows have.
 const (
 	fromHardware = "etcd's FAQ and hardware page: p99 of wal_fsync below 10 ms, of backend_commit below 25 ms"
-	fromAlerts   = "docs/deploy/alerts.yaml"
 	fromKvd      = "chosen by kvd"
+	fromQuota    = "chosen by kvd, as `kvd status --exit-code`"
 )
 
 // Table lists every limit.
 func (l *Limits) Table() []Limit {
 	return []Limit{
-		{"quota_usage_warning", &l.QuotaWarning, Ratio, "a file's share of its quota", fromAlerts + ", as `kvd status --exit-code`", 0.8},
-		{"quota_usage_critical", &l.QuotaCritical, Ratio, "a file's share of its quota", fromAlerts, 0.97},
-		{"free_pages", &l.FreeRatio, Ratio, "free pages in a file", fromAlerts + "; free pages are used again, so only with the next", 0.5},
-		{"free_pages_from_usage", &l.FreeUsage, Ratio, "of its quota that such a file uses", fromAlerts, 0.5},
+		{"quota_usage_warning", &l.QuotaWarning, Ratio, "a file's share of its quota", fromQuota, 0.8},
+		{"quota_usage_critical", &l.QuotaCritical, Ratio, "a file's share of its quota", fromKvd, 0.97},
+		{"free_pages", &l.FreeRatio, Ratio, "free pages in a file", fromKvd + "; free pages are used again, so only with the next", 0.5},
+		{"free_pages_from_usage", &l.FreeUsage, Ratio, "of its quota that such a file uses", fromKvd, 0.5},
 		{"history", &l.HistoryRatio, Ratio, "old revisions in a file", fromKvd, 0.5},
 		{"history_bytes", &l.HistoryBytes, Bytes, "of old revisions, below which they are nobody's concern", "as `kvd quota`", 64 << 20},
 		{"uncompacted_revisions", &l.HistoryRevs, Count, "revisions kept, from which on nobody seems to compact",
@@ -73,12 +80,14 @@ func (l *Limits) Table() []Limit {
 		{"history_per_key", &l.HistoryPerKey, Count, "revisions kept for each live key", fromKvd + ": node leases, the busiest keys of Kubernetes, are written 60 times in 10 min", 100},
 		{"history_revisions", &l.HistoryFrom, Count, "revisions kept, below which that does not matter", fromKvd, 20000},
 		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
+		{"nobody_compacts", &l.NobodyCompacts, Seconds, "without a compaction while revisions are written", "kube-apiserver compacts every 5 min, etcd's periodic compaction every hour or more often, once it has begun (getCompactInterval in v3compactor/periodic.go)", 3600},
+		{"nobody_compacts_revisions", &l.NobodyRevs, Count, "revisions written in that time, below which there is nothing to compact", fromKvd, 1000},
 		{"full_within_warning", &l.FullWithin, Seconds, "until the quota is reached, at the rate between the samples", "a short sample sees what the next compaction takes away; kube-apiserver's is every 5 min", 3600},
 		{"full_within_critical", &l.FullCritical, Seconds, "until the quota is reached, at the rate between the samples", "three compactions of kube-apiserver", 900},
 		{"growth_from_usage", &l.GrowthUsage, Ratio, "of its quota that is in use, below which growth is a burst", fromKvd, 0.5},
 		{"growth_long_look", &l.GrowthLook, Seconds, "between the samples, from which on growth is none at any usage", fromKvd, 60},
 		{"share_of_live_data", &l.ShareRatio, Ratio, "of the live bytes in one resource or namespace", fromKvd, 0.5},
-		{"share_from_usage", &l.ShareUsage, Ratio, "of its quota that the file uses", fromAlerts, 0.5},
+		{"share_from_usage", &l.ShareUsage, Ratio, "of its quota that the file uses", fromKvd, 0.5},
 		{"quota_suggested_max", &l.QuotaSuggested, Bytes, "a quota", "etcd warns above 8 GiB (maxQuotaBytes in server/storage/quota.go)", 8 << 30},
 		{"lag_entries", &l.LagEntries, Count, "committed entries that a member has still to receive, in both samples", "as `kvd status --wait`", 1000},
 		{"apply_gap_entries", &l.ApplyGap, Count, "entries committed and not applied, in both samples",
@@ -90,6 +99,9 @@ func (l *Limits) Table() []Limit {
 		{"slow_observations_min", &l.SlowMin, Count, "above its limit, below which a p99 rests on chance", fromKvd, 5},
 		{"disk_ratio", &l.DiskRatio, Count, "times its peers' p99 fsync, from which on it is one member's disk", fromKvd, 4},
 		{"peer_round_trip_p99", &l.PeerTime, Seconds, "p99 between the samples", "etcd's default heartbeat interval of 100 ms is to be about the round trip; half of it is left for the rest", 0.050},
+		{"heartbeat_interval", &l.Heartbeat, Seconds, "--heartbeat-interval of the members, which none of them tells", "etcd's default", 0.1},
+		{"election_timeout", &l.ElectionTimeout, Seconds, "--election-timeout of the members, which none of them tells", "etcd's default", 1},
+		{"election_round_trips", &l.ElectionTrips, Count, "round trips that an election timeout is to be at least", "etcd's tuning page", 10},
 		{"round_trips_min", &l.RoundTrips, Count, "between the samples, below which they say nothing", "each member measures one to each peer every 5 s or so: a look of 30 s", 6},
 		{"slow_applies", &l.SlowApplies, Rate, "requests that took longer than --warning-apply-duration, 100 ms", fromKvd, 1},
 		{"slow_read_indexes", &l.ReadIndexes, Count, "slow or failed read indexes between the samples", fromKvd, 3},
@@ -112,6 +124,14 @@ func (l *Limits) Table() []Limit {
 		{"written_share", &l.WrittenShare, Ratio, "of the quota that ten minutes of what is written would take",
 			fromKvd + ": a third for history, a third for what lives, a third for a burst; kube-apiserver keeps 5 to 10 min", 1. / 3},
 		{"memory_growth", &l.MemoryGrowth, Bytes, "that a member's resident memory grew by between the samples", fromKvd, 512 << 20},
+		{"memory_room", &l.MemoryRoom, Ratio, "of the memory that is free for it, that a database takes", "etcd maps the whole file; what does not fit is read from the disk again and again", 1},
+		{"memory_from", &l.MemoryFrom, Bytes, "of resident memory, below which it is nobody's concern", fromKvd, 2 << 30},
+		{"memory_ratio", &l.MemoryRatio, Count, "times the file and the index that a member has resident, in both samples", fromKvd + ": the file is mapped, Go's heap is twice what lives in it", 3},
+		{"watchers_per_stream", &l.WatchersPerStream, Count, "watchers that share a stream, in the mean, where some lag",
+			"a stream has a queue of 128 answers for all of its watchers (chanBufLen in server/storage/mvcc/watchable_store.go)", 128},
+		{"health_probes", &l.HealthProbes, Count, "times that /health was asked between the samples", "kubelet asks every 10 s", 1},
+		{"reads_per_second", &l.ReadRate, Rate, "ranges on all members, below which their share says nothing", fromKvd, 500},
+		{"reads_per_write", &l.ReadRatio, Count, "ranges for each put and delete", fromKvd + ": kube-apiserver answers lists from its watch cache", 100},
 		{"backup_age", &l.BackupAge, Seconds, "of the newest backup", "--max-backup-age", 86400},
 	}
 }
