@@ -50,8 +50,8 @@ bench: build ## measure (20 minutes, 6 GiB of disk), and write the figures to do
 	$(GO) -C scripts/bench run .
 	$(GO) test -run '^$$' -bench . ./...
 
-docs: ## write docs/commands from the command tree, and the tables of the recorded trace
-	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestCommandDocs$$' -update
+docs: ## write docs/commands from the command tree, alert rules from the limits, and the tables of the recorded trace
+	$(GO) test -count=1 ./cmd/kvd/cli -run '^(TestCommandDocs|TestAlertRules)$$' -update
 	$(GO) test -count=1 ./cmd/kvd -run '^TestTraceTables$$' -update
 
 findings: build ## run the cases of diagnose on real servers, and write docs/findings from what they show

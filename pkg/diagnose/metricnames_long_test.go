@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -26,7 +28,7 @@ var since = map[string]string{
 // measured, or sent a snapshot.
 var later = []string{"etcd_network_peer_round_trip_time_seconds", "etcd_network_snapshot_send_inflights_total"}
 
-// Every metric that a check reads is served by every version of etcd, under that name.
+// Every metric that a check or an alert rule reads is served by every version of etcd, under that name.
 func TestMetricNames(t *testing.T) {
 	var used []string
 	files, err := filepath.Glob("*.go")
@@ -44,6 +46,13 @@ func TestMetricNames(t *testing.T) {
 		for _, m := range regexp.MustCompile(`"(etcd_(?:server|debugging|mvcc|network|disk)_[a-z_]+)"`).FindAllStringSubmatch(string(raw), -1) {
 			if !slices.Contains(used, m[1]) {
 				used = append(used, m[1])
+			}
+		}
+	}
+	for _, a := range diagnose.Alerts(diagnose.DefaultLimits()) {
+		for _, m := range regexp.MustCompile(`etcd_[a-z_]+`).FindAllString(a.Expr, -1) {
+			if m = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count"); !slices.Contains(used, m) {
+				used = append(used, m)
 			}
 		}
 	}

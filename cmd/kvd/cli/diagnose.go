@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"kvd/pkg/diagnose"
-	"kvd/pkg/ops/fault"
 )
 
 // diagnoseOptions are the flags of kvd diagnose.
@@ -26,6 +24,7 @@ type diagnoseOptions struct {
 	strict    bool
 	markdown  bool
 	explain   bool
+	alerts    bool
 	timeout   time.Duration
 }
 
@@ -45,6 +44,7 @@ func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.strict, "strict", false, "exit 9 where something that was asked for could not be looked at")
 	fs.BoolVar(&o.markdown, "markdown", false, "write Markdown, for a ticket")
 	fs.BoolVar(&o.explain, "explain", false, "print the limits and where they are from; nothing is sent")
+	fs.BoolVar(&o.alerts, "alerts", false, "print rules for Prometheus that fire at the limits; nothing is sent")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long all of it may take beside the interval")
 }
 
@@ -88,34 +88,19 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   kvd diagnose --data-dir /a --data-dir /b --data-dir /c    # nothing runs: which is newest, which starts
   kvd diagnose --metrics then.txt --metrics now.txt --disk /var/lib/etcd
   kvd diagnose --explain                            # the limits, and where they are from
+  kvd diagnose --alerts > rules.yaml                # for Prometheus, with the limits of the config file
   kvd diagnose -o json | jq -r '.findings[] | .id + " " + .subject'`,
 		Exits: []int{3, 4, 6, 8, 9},
 	}.apply(cmd)
 }
 
-// check finds flags that make no sense, before anything is sent.
-func (o *diagnoseOptions) check() error {
-	usage := func(msg string) error {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diagnose", Msg: msg}
-	}
-	switch {
-	case o.Interval < 0:
-		return usage("--interval can't be negative")
-	case o.failOn != string(diagnose.Warning) && o.failOn != string(diagnose.Critical) && o.failOn != "none":
-		return usage(fmt.Sprintf("--fail-on %q: want warning, critical or none", o.failOn))
-	case o.timeout <= 0 || o.backupAge < 0:
-		return usage("--timeout and --max-backup-age want a time above zero")
-	}
-	o.SampleBytes = int64(o.sample)
-	if o.kube != "" {
-		o.Layout = o.Layout.With(o.kube)
-	}
-	return o.diagnoseFiles.check()
-}
-
 func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 	if o.explain {
 		return app.Print(o.Limits.Table(), limitsTable(o.Limits))
+	}
+	if o.alerts {
+		rules := diagnose.Alerts(o.Limits)
+		return app.Print(rules, alertRules(rules))
 	}
 	if o.offline() {
 		return runOffline(ctx, app, o)

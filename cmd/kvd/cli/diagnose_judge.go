@@ -27,6 +27,26 @@ func (o *diagnoseOptions) setLimits(app *App) error {
 	return o.Limits.Set(append(set, o.set...))
 }
 
+// check finds flags that make no sense, before anything is sent.
+func (o *diagnoseOptions) check() error {
+	usage := func(msg string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diagnose", Msg: msg}
+	}
+	switch {
+	case o.Interval < 0:
+		return usage("--interval can't be negative")
+	case o.failOn != string(diagnose.Warning) && o.failOn != string(diagnose.Critical) && o.failOn != "none":
+		return usage(fmt.Sprintf("--fail-on %q: want warning, critical or none", o.failOn))
+	case o.timeout <= 0 || o.backupAge < 0:
+		return usage("--timeout and --max-backup-age want a time above zero")
+	}
+	o.SampleBytes = int64(o.sample)
+	if o.kube != "" {
+		o.Layout = o.Layout.With(o.kube)
+	}
+	return o.diagnoseFiles.check()
+}
+
 // judge turns a report into what the exit code says of it.
 func (o diagnoseOptions) judge(r diagnose.Report) error {
 	var errs []error

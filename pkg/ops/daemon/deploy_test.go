@@ -59,7 +59,7 @@ func TestWhatIsDeployedAsksForWhatIsServed(t *testing.T) {
 	t.Parallel()
 	have := served(t)
 	texts := map[string][]string{}
-	for _, name := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+	for _, name := range []string{"alerts.yaml", "alerts-findings.yaml", "alerts_test.yaml", "dashboard.json"} {
 		raw, err := os.ReadFile(filepath.Join("../../../docs/deploy", name))
 		if err != nil {
 			t.Fatal(err)
