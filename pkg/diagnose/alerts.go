@@ -146,7 +146,7 @@ func alertsOfLoad() []Alert {
 			Expr:    `increase(etcd_server_slow_read_indexes_total[5m]) + increase(etcd_server_read_indexes_failed_total[5m]) >= {{slow_read_indexes}}`,
 			Summary: `{{ $value | humanize }} linearizable reads through {{ $labels.instance }} were late or failed within 5 minutes.`},
 		{Name: "EtcdSlowWatchers", Finding: "KVD-WATCH-001", Severity: Warning, For: "5m", Next: "kvd diagnose",
-			Expr:    `etcd_debugging_mvcc_slow_watcher_total >= {{slow_watchers}} or etcd_debugging_mvcc_pending_events_total >= {{pending_events}}`,
+			Expr:    slowName + ` >= {{slow_watchers}} or ` + pendingName + ` >= {{pending_events}} and ` + slowName + ` >= 1`,
 			Summary: `Watchers on {{ $labels.instance }} do not keep up: {{ $value | humanize }} of them lag, or as many events wait.`},
 		{Name: "EtcdMemoryGrows", Finding: "KVD-MEM-001", Severity: Warning, For: "0m", Next: "kvd diagnose --interval 1m",
 			Expr:    `delta(process_resident_memory_bytes[5m]) >= {{memory_growth}}` + etcds,
@@ -156,7 +156,7 @@ func alertsOfLoad() []Alert {
 				` >= on (job, instance) {{memory_ratio}} * (etcd_mvcc_db_total_size_in_bytes + etcd_debugging_mvcc_keys_total * ` + strconv.Itoa(indexPerKey) + `)`,
 			Summary: `{{ $labels.instance }} has {{ $value | humanize1024 }}B in memory, and its file and index explain only a part of that.`},
 		{Name: "EtcdStarvedWatchers", Finding: "KVD-WATCH-002", Severity: Warning, For: "5m", Next: "kvd diagnose",
-			Expr:    `etcd_debugging_mvcc_watcher_total / (etcd_debugging_mvcc_watch_stream_total > 0) >= {{watchers_per_stream}} and etcd_debugging_mvcc_slow_watcher_total >= {{slow_watchers}}`,
+			Expr:    `etcd_debugging_mvcc_watcher_total / (etcd_debugging_mvcc_watch_stream_total > 0) >= {{watchers_per_stream}} and ` + slowName + ` >= {{slow_watchers}}`,
 			Summary: `{{ $value | humanize }} watchers share a stream on {{ $labels.instance }}, and some lag: one that is not read holds up the others.`},
 		{Name: "EtcdPolled", Finding: "KVD-READ-004", Severity: Info, For: "30m", Next: "kvd diagnose",
 			Expr: `sum by (job) (rate(etcd_mvcc_range_total[5m])) >= {{reads_per_second}} and sum by (job) (rate(etcd_mvcc_range_total[5m]))` +
