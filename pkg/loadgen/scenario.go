@@ -3,6 +3,8 @@ package loadgen
 import (
 	"context"
 	"time"
+
+	"kvd/pkg/loadgen/result"
 )
 
 // Scenario is a load. A value serves one run.
@@ -24,6 +26,9 @@ type Cast struct {
 	// ends, which ends ctx: informers, mostly. It records what it sees with
 	// Env.Observe. An error other than the end of ctx ends the run.
 	Background []Beside
+	// Expected is how often what should be sent, by a model that the actors were not
+	// made from; none where there is no such model.
+	Expected []result.Expected
 }
 
 // Beside is something that goes on beside the actors.

@@ -104,6 +104,13 @@ func loadNotes(r result.Report) []string {
 			out = append(out, fmt.Sprintf("at %s: %s %s", spanText(e.At), strings.ReplaceAll(e.What, "_", " "), e.Text))
 		}
 	}
+	if len(r.Mix) > 0 {
+		var parts []string
+		for _, m := range r.Mix {
+			parts = append(parts, fmt.Sprintf("%s %.1f (%.1f)", m.Name, m.Sent, m.Model))
+		}
+		out = append(out, "sent a second, and by the model of such a cluster: "+strings.Join(parts, ", "))
+	}
 	for _, t := range r.Trends {
 		var shown []string
 		for _, v := range t.Fifths {

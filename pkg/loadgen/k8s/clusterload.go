@@ -90,6 +90,7 @@ func (c *Cluster) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, er
 		}
 		cast.Actors = append(cast.Actors, actors...)
 	}
+	cast.Expected = c.mix(env.APIServers())
 	kinds := cachedKinds()
 	for i := len(kinds); i < c.Kinds; i++ {
 		kinds = append(kinds, kind{kindName(i), kindName(i)})

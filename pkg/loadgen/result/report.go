@@ -16,6 +16,7 @@ type Report struct {
 	Generator  Generator          `json:"generator"`
 	Events     []Event            `json:"events,omitempty"`
 	Trends     []Trend            `json:"trends,omitempty"`
+	Mix        []Mixed            `json:"mix,omitempty"`
 	Full       *Full              `json:"quota_reached,omitempty"`
 	PerByte    *PerByte           `json:"per_byte_written,omitempty"`
 	Objectives []Judged           `json:"objectives,omitempty"`
@@ -80,6 +81,7 @@ func NewReport(r *Run, judged []Judged, charts bool) Report {
 		Generator:  Generator{CPU: t.CPU, LagP99: t.Lag.Quantile(0.99).Seconds(), LagMax: t.Lag.Max().Seconds(), Memory: t.Memory, Limits: t.Limits},
 		Events:     r.Events,
 		Trends:     Trends(r),
+		Mix:        Mix(r),
 		Objectives: judged,
 		Full:       r.full(),
 		Requests:   []Request{},

@@ -133,6 +133,7 @@ type Header struct {
 	Warmup       float64        `json:"warmup_seconds"`
 	Cluster      string         `json:"cluster_id,omitempty"`
 	Members      []Member       `json:"members,omitempty"`
+	Expected     []Expected     `json:"expected,omitempty"` // how often what should be sent
 }
 
 // Options are those of every scenario that have no place of their own in the Header:

@@ -224,6 +224,9 @@ func Err(r *Run, judged []Judged) error {
 	if r.Count(Op.Done) == 0 && r.Totals.Due > 0 && r.Totals.Stopped != StoppedFull {
 		return noAnswer(r)
 	}
+	if off := r.wrongMix(); off != "" {
+		return &fault.Error{Kind: fault.Inconclusive, Cause: "wrong_mix", Op: "loadgen", Msg: "this was not the load it should have been: " + off}
+	}
 	var broken, unknown []string
 	for _, j := range judged {
 		switch j.Verdict {
