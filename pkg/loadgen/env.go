@@ -2,9 +2,11 @@ package loadgen
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -27,6 +29,9 @@ type Env struct {
 	Members []result.Member
 
 	values  shape.Values
+	room    int64 // bytes that may be written before the load; under mu
+	bounded bool  // by room
+	mu      sync.Mutex
 	scale   float64
 	timeout time.Duration
 	conns   *connections
@@ -56,6 +61,25 @@ func (e *Env) APIServers() int { return e.conns.apiservers }
 func (e *Env) Client(apiserver int, resource string) *clientv3.Client {
 	return e.conns.client(apiserver, resource)
 }
+
+// Reserve refuses to make what does not fit below the share of the quota at which
+// loads stop: so many objects of about so many bytes. Its error is a *fault.Error.
+func (e *Env) Reserve(what string, objects int, each int64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	need := int64(objects) * (each + revisionOverhead)
+	if e.bounded && need > e.room {
+		return refused("quota_guard", fmt.Sprintf("%s takes some %s, and there are %s left before the load would stop for the quota's sake",
+			what, humanize.IBytes(uint64(need)), humanize.IBytes(uint64(max(e.room, 0)))),
+			"ask for fewer objects, or give the members a larger --quota-backend-bytes; --stop-at-usage 0 goes on to NOSPACE")
+	}
+	e.room -= need
+	return nil
+}
+
+// revisionOverhead is about what a revision takes beside key and value, in bytes:
+// bbolt's and mvcc's own, and pages that are not filled.
+const revisionOverhead = 200
 
 // Commit sends a write that is not part of the load, and not recorded. The error is
 // etcd's.

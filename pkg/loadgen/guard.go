@@ -85,6 +85,24 @@ func checkRoom(v cluster.View, o Options) error {
 	return nil
 }
 
+// roomIn is how many bytes the fullest member takes until the load would stop, and
+// whether there is such a bound. Free pages of the file are room too.
+func roomIn(v cluster.View, o Options) (room int64, bounded bool) {
+	if o.StopAtUsage <= 0 {
+		return 0, false
+	}
+	for _, m := range v.Answered() {
+		q := m.Status.EffectiveQuota()
+		if q <= 0 {
+			continue
+		}
+		if left := int64(o.StopAtUsage*float64(q)) - m.Status.DBInUse; !bounded || left < room {
+			room, bounded = left, true
+		}
+	}
+	return room, bounded
+}
+
 // checkForeign refuses a cluster in which Kubernetes' objects are.
 func checkForeign(ctx context.Context, q *cluster.QuorumClient, allowed bool) error {
 	if allowed {

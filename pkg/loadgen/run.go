@@ -50,6 +50,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 			}
 		},
 	}
+	r.env.room, r.env.bounded = roomIn(view, o)
 	began := time.Now()
 	cast, err := setup(ctx, s, r.env, stop)
 	if err != nil {

@@ -35,6 +35,7 @@ type target struct {
 	defragging    bool
 	compacted     float64
 	fresh         bool // nothing was seen before
+	missed        int  // times in a row that it said nothing
 }
 
 func newScraper(client *cluster.Client, v cluster.View, rec *recorder, o Options) *scraper {
@@ -69,12 +70,30 @@ func (s *scraper) scrape(ctx context.Context, measuring bool) []result.MemberRow
 	wg.Wait()
 	var out []result.MemberRow
 	for i, row := range rows {
+		s.hear(s.targets[i], row != nil)
 		if row != nil {
 			s.notice(s.targets[i], row)
 			out = append(out, *row)
 		}
 	}
 	return out
+}
+
+// silentAfter is how often a member must say nothing to be called silent: once is
+// what a busy machine does.
+const silentAfter = 2
+
+// hear notes that a member has fallen silent, or is back.
+func (s *scraper) hear(t *target, answered bool) {
+	switch {
+	case answered && t.missed >= silentAfter:
+		s.rec.event("member_back", t.name+" answers again")
+	case !answered && t.missed == silentAfter-1 && !t.fresh:
+		s.rec.event("member_silent", t.name+" does not answer")
+	}
+	if t.missed++; answered {
+		t.missed = 0
+	}
 }
 
 // ask returns nil where the member says nothing.

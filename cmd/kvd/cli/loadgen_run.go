@@ -72,6 +72,9 @@ func (o *loadOptions) addFlags(fs *pflag.FlagSet) {
 
 // prepare finds what is wrong with the command line, and makes the scenario.
 func (o *loadOptions) prepare() (loadgen.Scenario, []result.Objective, error) {
+	if err := checkBounds(o.fs); err != nil {
+		return nil, nil, err
+	}
 	objectives, err := result.ParseObjectives(o.slo)
 	if err != nil {
 		return nil, nil, err

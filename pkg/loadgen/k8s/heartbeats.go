@@ -56,8 +56,8 @@ func (h *Heartbeats) Params() map[string]any {
 // Check finds what is wrong with the knobs.
 func (h *Heartbeats) Check() error {
 	switch {
-	case h.Nodes < 1:
-		return badFlag(h, "--nodes must be 1 or more")
+	case h.Nodes < 1 || h.Nodes > shape.MaxNodes:
+		return badFlag(h, fmt.Sprintf("--nodes must be from 1 to %d, for which there are names", shape.MaxNodes))
 	case h.Mode != ModeLease && h.Mode != ModeStatus:
 		return badFlag(h, fmt.Sprintf("--mode %q: want %s or %s", h.Mode, ModeLease, ModeStatus))
 	case h.Period <= 0 || h.StatusPeriod <= 0:

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/loadgen/k8s"
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
@@ -194,4 +195,23 @@ func TestCompactionOfTheAPIServers(t *testing.T) {
 	if !seen {
 		t.Errorf("no row tells of a compaction: %+v", r.Events)
 	}
+}
+
+// What a load needs to find is not made where it does not fit: nothing is written,
+// and the cluster stays what it was.
+func TestNothingIsMadeThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{QuotaBytes: 16 << 20})
+	l := &k8s.List{ListOptions: k8s.DefaultListOptions()}
+	l.Nodes = 0 // 5000 pods are 20 MiB
+	before := s.revision(t)
+	_, err := loadgen.Run(t.Context(), s.client, l, s.options(), nil, progress.Discard)
+	if fault.CauseOf(err) != "quota_guard" || fault.KindOf(err) != fault.Refused {
+		t.Errorf("%v, want a refusal for the quota's sake", err)
+	}
+	if now := s.revision(t); now != before {
+		t.Errorf("%d writes all the same", now-before)
+	}
+	l.Objects = 100
+	s.play(t, l, s.options())
 }

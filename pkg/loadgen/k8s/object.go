@@ -74,6 +74,12 @@ func seed(ctx context.Context, env *loadgen.Env, resource, prefix, what string, 
 			missing = append(missing, i)
 		}
 	}
+	if len(missing) > 0 {
+		i := missing[0]
+		if err := env.Reserve(what, len(missing), int64(len(objects[i].key)+len(value(i)))); err != nil {
+			return err
+		}
+	}
 	return env.Each(ctx, len(missing), what, func(ctx context.Context, n int) error {
 		i := missing[n]
 		resp, err := env.Commit(ctx, n, resource, shape.Update(objects[i].key, value(i), 0, 0))

@@ -42,8 +42,14 @@ func (p *Pods) Check() error {
 	if p.Rate <= 0 || p.Step <= 0 || p.Nodes < 0 {
 		return badFlag(p, "--rate and --step must be more than 0, --nodes 0 or more")
 	}
+	if p.Rate*p.Step.Seconds()*lifeSteps > maxSlots {
+		return badFlag(p, fmt.Sprintf("%g pods a second that live for %d steps of %s are more than %d at a time: lower --rate or --step", p.Rate, lifeSteps, p.Step, maxSlots))
+	}
 	return nil
 }
+
+// maxSlots is how many pods can live at a time; each is remembered.
+const maxSlots = 1_000_000
 
 // slots is how many pods live at a time. Their number is even, so that half of
 // them belong to a Service.

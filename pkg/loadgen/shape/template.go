@@ -247,8 +247,10 @@ func setTimestamp(b []byte, at time.Time) {
 	binary.PutUvarint(fraction, uint64(low+(at.Nanosecond()%(high-low))/micro*micro))
 }
 
-// NodeName returns the name of a node, always of the same length: there are 90
-// times 250 times 9 of them.
+// MaxNodes is how many names of nodes there are.
+const MaxNodes = 90 * 250 * 9
+
+// NodeName returns the name of a node below MaxNodes, always of the same length.
 func NodeName(i int) string {
 	return fmt.Sprintf("ip-10-%d-%03d-%02d.eu-west-1.compute.internal", 1+i/22500%9, i/90%250, 10+i%90)
 }
