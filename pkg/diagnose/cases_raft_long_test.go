@@ -3,14 +3,13 @@
 package diagnose_test
 
 import (
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"kvd/pkg/diagnose"
 	"kvd/pkg/server/servertest"
 )
 
@@ -18,29 +17,7 @@ import (
 func TestCaseLearner(t *testing.T) {
 	t.Parallel()
 	c := begin(t, 1, 0)
-	join := func(learner bool) {
-		i, err := c.Reserve()
-		if err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, func() bool { // etcd refuses until a member that has just joined is connected for 5 s
-			ctx := servertest.Context(t, time.Minute)
-			if learner {
-				_, err = c.Client(t).MemberAddAsLearner(ctx, []string{c.PeerURL(i)})
-			} else {
-				_, err = c.Client(t).MemberAdd(ctx, []string{c.PeerURL(i)})
-			}
-			return err == nil
-		})
-		if err := c.Launch(i); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, func() bool {
-			v, err := connect(t, c).View(t.Context())
-			return err == nil && len(v.Answered()) == i+1 && v.Leader != 0
-		})
-	}
-	join(true)
+	join(t, c, true)
 	r := look(t, connect(t, c, c.Endpoint(0)))
 	belongs(t, r, "KVD-RAFT-006 info")
 	mentions(t, finding(t, r, "KVD-RAFT-006").Summary, "100.0 % caught up")
@@ -48,84 +25,250 @@ func TestCaseLearner(t *testing.T) {
 	good := look(t, connect(t, c))
 	belongs(t, good, "KVD-RAFT-007 warning") // two voters survive nothing
 	remedied(t, "KVD-RAFT-006", r, good, "kvd member promote m2 --yes")
-	join(false)
+	join(t, c, false)
 	belongs(t, look(t, connect(t, c)))
-	join(false)
+	join(t, c, false)
 	belongs(t, look(t, connect(t, c)), "KVD-RAFT-009 info")
+}
+
+// Case C77: learners beside three voters, which survive one failure with them and
+// without.
+func TestCaseLearnerOfMany(t *testing.T) {
+	t.Parallel()
+	for _, p := range []struct {
+		name  string
+		shape shape
+		state string // of the learner
+		want  []string
+		says  string
+	}{
+		{"one that keeps up, with certificates and users", shape{members: 3, mtls: true, auth: true}, "runs", []string{"KVD-RAFT-006 info"}, "caught up"},
+		{"one that never started", shape{members: 3}, "added", []string{"KVD-RAFT-006 info"}, "was added and never started"},
+		{"one that is down", shape{members: 3}, "down", []string{"KVD-NET-001 warning", "KVD-RAFT-006 warning"}, "does not answer"},
+		{"one that keeps up, of etcd 3.5", shape{members: 3, version: "3.5"}, "runs", []string{"KVD-RAFT-006 info"}, "caught up"},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			c := p.shape.start(t)
+			voters := c.Endpoints()
+			if p.state == "added" {
+				i, err := c.Reserve()
+				if err != nil {
+					t.Fatal(err)
+				}
+				waitFor(t, func() bool {
+					_, err := c.Client(t, voters...).MemberAddAsLearner(servertest.Context(t, time.Minute), []string{c.PeerURL(i)})
+					return err == nil
+				})
+			} else {
+				join(t, c, true)
+			}
+			if p.state == "down" {
+				stop(t, c, 3)
+			}
+			r := look(t, connect(t, c, voters...))
+			belongs(t, r, p.want...)
+			mentions(t, finding(t, r, "KVD-RAFT-006").Summary, p.says)
+		})
+	}
+}
+
+// join adds a member and starts it.
+func join(t *testing.T, c *servertest.Cluster, learner bool) {
+	t.Helper()
+	voters := c.Endpoints()
+	i, err := c.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { // etcd refuses until a member that has just joined is connected for 5 s
+		ctx, client := servertest.Context(t, time.Minute), c.Client(t, voters...)
+		if learner {
+			_, err = client.MemberAddAsLearner(ctx, []string{c.PeerURL(i)})
+		} else {
+			_, err = client.MemberAdd(ctx, []string{c.PeerURL(i)})
+		}
+		return err == nil
+	})
+	if err := c.Launch(i); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		v, err := connect(t, c).View(t.Context())
+		return err == nil && len(v.Answered()) == i+1 && v.Leader != 0
+	})
 }
 
 // Case C42: a restore in the place of a member makes another cluster.
 func TestCaseRestoredMember(t *testing.T) {
 	t.Parallel()
-	c := begin(t, 3, 0)
-	put(t, c.Client(t), "a", 100, 20, 10)
-	snap := filepath.Join(t.TempDir(), "s.db")
-	kvd(t, "snapshot", "save", snap, "--endpoints", c.Endpoint(0))
-	stop(t, c, 2)
-	if err := os.RemoveAll(c.DataDir(2)); err != nil {
-		t.Fatal(err)
-	}
-	kvd(t, "snapshot", "restore", snap, "--data-dir", c.DataDir(2), "--member", "m3="+c.PeerURL(2), "--yes")
-	r := lookWithDir(t, connect(t, c, c.Endpoint(0), c.Endpoint(1)), c.DataDir(2))
-	if !r.Has("KVD-RAFT-012") {
-		t.Errorf("the directory alone, beside the others: %q", got(r))
-	}
-	if err := c.Launch(2, "--initial-cluster=m3="+c.PeerURL(2)); err != nil {
-		t.Fatal(err)
-	}
-	client := connect(t, c)
-	waitFor(t, func() bool { v, err := client.View(t.Context()); return err == nil && len(v.Strangers) == 1 })
-	r = look(t, client)
-	f := finding(t, r, "KVD-RAFT-012")
-	if f.Subject != c.Endpoint(2) || f.Severity != diagnose.Critical {
-		t.Errorf("%+v", f)
-	}
-	belongs(t, r, "KVD-NET-001 warning", "KVD-NET-002 warning", "KVD-RAFT-007 warning", "KVD-RAFT-012 critical")
-	shows(t, r, "KVD-RAFT-012")
-	for _, id := range []string{"KVD-NET-001", "KVD-NET-002"} {
-		if x := finding(t, r, id); len(x.ExplainedBy) == 0 {
-			t.Errorf("%s is not explained: %+v", id, x)
-		}
+	for i, p := range []struct {
+		name  string
+		shape shape
+		who   role
+		want  []string
+	}{
+		{"a follower of three", shape{members: 3}, follower, []string{"KVD-NET-001 warning", "KVD-NET-002 warning", "KVD-RAFT-007 warning", "KVD-RAFT-012 critical"}},
+		{"the leader of three, with certificates", shape{members: 3, mtls: true}, leader, []string{"KVD-NET-001 warning", "KVD-NET-002 warning", "KVD-RAFT-007 warning", "KVD-RAFT-012 critical"}},
+		{"one of five", shape{members: 5}, follower, []string{"KVD-NET-001 warning", "KVD-NET-002 warning", "KVD-RAFT-012 critical"}},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			c := p.shape.start(t)
+			put(t, c.Client(t), "a", 100, 20, 10)
+			snap := filepath.Join(t.TempDir(), "s.db")
+			kvdOn(t, c, "snapshot", "save", snap)
+			who := pick(t, c, p.who)
+			stop(t, c, who)
+			remove(t, c.DataDir(who))
+			kvd(t, "snapshot", "restore", snap, "--data-dir", c.DataDir(who), "--member", c.Name(who)+"="+c.PeerURL(who), "--yes")
+			calm(t, c)
+			r := lookWithDir(t, connect(t, c, others(c, who)...), c.DataDir(who))
+			if !r.Has("KVD-RAFT-012") {
+				t.Errorf("the directory alone, beside the others: %q", got(r))
+			}
+			if err := c.Launch(who, "--initial-cluster="+c.Name(who)+"="+c.PeerURL(who)); err != nil {
+				t.Fatal(err)
+			}
+			client := connect(t, c, append(others(c, who), c.Endpoint(who))...) // the first says which cluster is meant
+			waitFor(t, func() bool { v, err := client.View(t.Context()); return err == nil && len(v.Strangers) == 1 })
+			r = look(t, client)
+			belongs(t, r, p.want...)
+			f := finding(t, r, "KVD-RAFT-012")
+			if f.Subject != c.Endpoint(who) {
+				t.Errorf("%+v", f)
+			}
+			for _, id := range []string{"KVD-NET-001", "KVD-NET-002"} {
+				if x := finding(t, r, id); len(x.ExplainedBy) == 0 {
+					t.Errorf("%s is not explained: %+v", id, x)
+				}
+			}
+			if i == 0 {
+				shows(t, r, "KVD-RAFT-012")
+			}
+		})
 	}
 }
 
-// Case C61: an old copy of a data directory is put back.
+// others are the endpoints of all members but one.
+func others(c *servertest.Cluster, but int) []string {
+	var out []string
+	for i := range c.Len() {
+		if i != but {
+			out = append(out, c.Endpoint(i))
+		}
+	}
+	return out
+}
+
+// calm waits until whoever is left has a leader, and did not just elect it.
+func calm(t *testing.T, c *servertest.Cluster) {
+	t.Helper()
+	c.Leader(t)
+	c.CheckEqualContent(t)
+}
+
+// Case C61: an old copy of a data directory is put back; or, of a restore with the
+// same names and token (etcdutl makes one), a log of the same cluster that ends early.
 func TestCaseOldCopy(t *testing.T) {
 	t.Parallel()
-	c := begin(t, 3, 0)
-	put(t, c.Client(t), "a", 50, 20, 10)
-	stop(t, c, 0)
-	old := filepath.Join(t.TempDir(), "old")
-	copyDir(t, c.DataDir(0), old)
-	if err := c.StartMember(servertest.Context(t, time.Minute), 0); err != nil {
+	down := []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning", "KVD-RAFT-011 warning"}
+	for i, p := range []struct {
+		name     string
+		shape    shape
+		who      role
+		restored bool
+		want     []string
+	}{
+		{"a follower of three", shape{members: 3}, follower, false, down},
+		{"the leader of three, with certificates and users", shape{members: 3, mtls: true, auth: true}, leader, false, down},
+		{"one of five", shape{members: 5}, follower, false, []string{"KVD-NET-001 warning", "KVD-RAFT-011 warning"}},
+		{"a restore of the same names and token", shape{members: 3}, follower, true, down},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			c := p.shape.start(t)
+			put(t, c.Client(t), "a", 50, 20, 10)
+			who := pick(t, c, p.who)
+			settleDisk(t)
+			stop(t, c, who)
+			old := filepath.Join(t.TempDir(), "old")
+			if p.restored {
+				var members []string
+				for i := range c.Len() {
+					members = append(members, c.Name(i)+"="+c.PeerURL(i))
+				}
+				if out, err := exec.CommandContext(t.Context(), servertest.Reference(t, "etcdutl"), "snapshot", "restore", c.DBPath(who), "--skip-hash-check", "--data-dir", old, "--name", c.Name(who),
+					"--initial-cluster", strings.Join(members, ","), "--initial-advertise-peer-urls", c.PeerURL(who), "--initial-cluster-token", "etcd-cluster").CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+			} else {
+				copyDir(t, c.DataDir(who), old)
+			}
+			if err := c.StartMember(servertest.Context(t, time.Minute), who); err != nil {
+				t.Fatal(err)
+			}
+			put(t, c.Client(t), "a", 500, 20, 10)
+			stop(t, c, who)
+			calm(t, c)
+			r := lookWithDir(t, connect(t, c, others(c, who)...), old)
+			belongs(t, r, p.want...)
+			f := finding(t, r, "KVD-RAFT-011")
+			mentions(t, f.Summary, "tocommit(", "is out of range")
+			last, commit := evidence(t, f, "last entry").Value, evidence(t, f, "committed by the running members").Value
+			if commit-last < 500 {
+				t.Errorf("last %.0f, committed %.0f", last, commit)
+			}
+			if i == 0 {
+				shows(t, r, "KVD-RAFT-011")
+			}
+			panics(t, c, who, old)
+			// Which of them is the newest, when nothing runs.
+			dirs := []string{old}
+			for i := range c.Len() {
+				if i != who {
+					stop(t, c, i)
+					dirs = append(dirs, c.DataDir(i))
+				}
+			}
+			all := lookAt(t, dirs...)
+			if len(all.Dirs) != c.Len() || all.Dirs[0].Newest || !strings.Contains(all.Newest, "keep ") || strings.Contains(all.Newest, "keep "+old) {
+				t.Errorf("%q, %+v", all.Newest, all.Dirs)
+			}
+		})
+	}
+}
+
+// panics fails the test unless a member ends on an old directory as was said.
+func panics(t *testing.T, c *servertest.Cluster, who int, old string) {
+	t.Helper()
+	kept := filepath.Join(t.TempDir(), "kept")
+	if err := os.Rename(c.DataDir(who), kept); err != nil {
 		t.Fatal(err)
 	}
-	put(t, c.Client(t), "a", 500, 20, 10)
-	stop(t, c, 0)
-	r := lookWithDir(t, connect(t, c, c.Endpoint(1), c.Endpoint(2)), old)
-	belongs(t, r, "KVD-NET-001 warning", "KVD-RAFT-007 warning", "KVD-RAFT-011 warning")
-	f := finding(t, r, "KVD-RAFT-011")
-	mentions(t, f.Summary, "tocommit(", "is out of range")
-	shows(t, r, "KVD-RAFT-011")
-	last, commit := evidence(t, f, "last entry").Value, evidence(t, f, "committed by the running members").Value
-	if commit-last < 500 {
-		t.Errorf("last %.0f, committed %.0f", last, commit)
+	copyDir(t, old, c.DataDir(who))
+	if err := c.Launch(who); err != nil {
+		t.Fatal(err)
 	}
-	// Which of the three is the newest, when nothing runs.
-	stop(t, c, 1, 2)
-	three := lookAt(t, old, c.DataDir(1), c.DataDir(2))
-	if len(three.Dirs) != 3 || three.Dirs[0].Newest || !strings.Contains(three.Newest, "keep ") || strings.Contains(three.Newest, "keep "+old) {
-		t.Errorf("%q, %+v", three.Newest, three.Dirs)
+	select {
+	case <-c.Exited(who):
+	case <-time.After(time.Minute):
+		t.Fatal("it runs")
+	}
+	raw, err := os.ReadFile(c.LogPath(who))
+	if err != nil || !strings.Contains(string(raw), "is out of range [lastIndex(") {
+		t.Errorf("%v\n%s", err, c.LogTail(who, 10))
 	}
 }
 
 // A healthy cluster, also with certificates, five members and binary keys, gives none.
 func TestCaseHealthy(t *testing.T) {
 	t.Parallel()
-	for _, members := range []int{1, 5} {
-		t.Run(fmt.Sprint(members), func(t *testing.T) {
+	for name, s := range map[string]shape{"one": {members: 1}, "five": {members: 5}, "three with certificates and users": {members: 3, mtls: true, auth: true}, "three of etcd 3.6": {members: 3, version: "3.6"}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := begin(t, members, 64<<20)
+			s.quota = 64 << 20
+			c := s.start(t)
 			put(t, c.Client(t), "\x00\xff/registry/", 800, 400, 300)
 			belongs(t, look(t, connect(t, c), withHash))
 		})

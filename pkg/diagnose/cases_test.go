@@ -22,14 +22,20 @@ import (
 // connect returns kvd's client of some endpoints, all where none are given.
 func connect(t *testing.T, c *servertest.Cluster, endpoints ...string) *cluster.Client {
 	t.Helper()
-	cfg := cluster.Config{Endpoints: endpoints}
+	user, password := c.Account()
+	return connectAs(t, c, user, password, endpoints...)
+}
+
+// connectAs is connect with another user, or none but the certificate's.
+func connectAs(t *testing.T, c *servertest.Cluster, user, password string, endpoints ...string) *cluster.Client {
+	t.Helper()
+	cfg := cluster.Config{Endpoints: endpoints, User: user, Password: password}
 	if len(endpoints) == 0 {
 		cfg.Endpoints = c.Endpoints()
 	}
 	if tls := c.TLS(); tls != nil {
 		cfg.CACert, cfg.Cert, cfg.Key = tls.CA, tls.ClientCert, tls.ClientKey
 	}
-	cfg.User, cfg.Password = c.Account()
 	client, err := cluster.Connect(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
