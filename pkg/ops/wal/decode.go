@@ -76,8 +76,42 @@ func beginsMessage(b []byte, n int64) bool {
 	return true
 }
 
+// inOrder decodes a message as etcd writes it: the varint fields 1, 2 and so on into
+// numbers, and then one of bytes, which may be missing, to the message's end. It
+// reports whether it was one of these; others are for walk. Records and entries are
+// all alike, and by far the most of what is decoded.
+func inOrder(b []byte, numbers ...*uint64) (bytes []byte, ok bool) {
+	tag := byte(0)
+	for _, to := range numbers {
+		tag += 1 << 3
+		if len(b) < 2 || b[0] != tag|byte(protowire.VarintType) {
+			return nil, false
+		}
+		n := 1
+		if *to = uint64(b[1]); b[1] >= 0x80 {
+			if *to, n = protowire.ConsumeVarint(b[1:]); n < 0 {
+				return nil, false
+			}
+		}
+		b = b[1+n:]
+	}
+	if len(b) == 0 {
+		return nil, true
+	}
+	if b[0] != tag+1<<3|byte(protowire.BytesType) {
+		return nil, false
+	}
+	v, n := protowire.ConsumeBytes(b[1:])
+	return v, n == len(b)-1
+}
+
 // frameRecord decodes a walpb.Record (type = 1, crc = 2, data = 3).
 func (r *Record) frameRecord(b []byte) bool {
+	var typ, crc uint64
+	if data, ok := inOrder(b, &typ, &crc); ok {
+		r.Type, r.CRC, r.Data = Type(typ), CRC(crc), data //nolint:gosec // as below
+		return true
+	}
 	return walk(b, func(num protowire.Number, v uint64) {
 		switch num {
 		case 1:
@@ -106,6 +140,12 @@ func (r *Record) content() (ok, known bool) {
 			}
 		}, nil), true
 	case EntryType: // raftpb.Entry
+		var typ uint64
+		if data, ok := inOrder(r.Data, &typ, &r.Entry.Term, &r.Entry.Index); ok {
+			r.Entry.Type, r.Entry.Data = int32(typ), data //nolint:gosec // as below
+			return true, true
+		}
+		r.Entry.Term, r.Entry.Index = 0, 0 // what was decoded before it turned out to be another
 		return walk(r.Data, func(num protowire.Number, v uint64) {
 			switch num {
 			case 1:
