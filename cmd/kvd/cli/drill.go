@@ -17,7 +17,8 @@ func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
 		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
-		newDrillHeartbeatsCmd(app, runDrillPain))
+		newDrillHeartbeatsCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
+		newDrillBigObjectsCmd(app, runDrillPain))
 }
 
 // drillOptions are the flags of kvd drill nospace.

@@ -28,7 +28,7 @@ const (
 	FigureShown  = "shown"
 )
 
-// Judge sets the verdict, and says what is missing.
+// Judge sets Times and the verdict, and says what is missing.
 func (f *Figure) Judge() string {
 	if f.Remedied != 0 {
 		f.Times = f.Pain / f.Remedied
@@ -50,11 +50,11 @@ func (f *Figure) Judge() string {
 func (f Figure) Want() string {
 	switch {
 	case f.AtLeast > 0 && f.AtMost > 0:
-		return fmt.Sprintf("%g to %g", f.AtLeast, f.AtMost)
+		return fmt.Sprintf("%.3g to %.3g", f.AtLeast, f.AtMost)
 	case f.AtLeast > 0:
-		return fmt.Sprintf("%g or more", f.AtLeast)
+		return fmt.Sprintf("%.3g or more", f.AtLeast)
 	case f.AtMost > 0:
-		return fmt.Sprintf("%g or less", f.AtMost)
+		return fmt.Sprintf("%.3g or less", f.AtMost)
 	}
 	return ""
 }
@@ -76,6 +76,7 @@ const (
 	fromLog       = "etcd_disk_wal_write_bytes_total"
 	fromStore     = "etcd_debugging_mvcc_total_put_size_in_bytes"
 	fromPeers     = "etcd_network_peer_sent_bytes_total"
+	fromClients   = "etcd_network_client_grpc_sent_bytes_total"
 	fromInUse     = "etcd_mvcc_db_total_size_in_use_in_bytes"
 )
 
@@ -91,10 +92,13 @@ func requests(r result.Report, rpc, resource string) float64 {
 }
 
 // writtenBytes are the keys and values that the load has written.
-func writtenBytes(r result.Report) float64 {
+func writtenBytes(r result.Report) float64 { return bytesOf(r, "") }
+
+// bytesOf are those of a resource.
+func bytesOf(r result.Report, resource string) float64 {
 	n := int64(0)
 	for _, q := range r.Requests {
-		if q.RPC == "txn" && q.Outcome == result.OK {
+		if q.RPC == "txn" && q.Outcome == result.OK && (resource == "" || q.Resource == resource) {
 			n += q.Bytes
 		}
 	}
@@ -119,6 +123,13 @@ func most(r result.Report, of func(result.MemberTotals) float64) float64 {
 	return n
 }
 
+// asWritten is how many times fewer bytes the remedied load has written for each of
+// what per counts. What the members count is held against it: they write what they are
+// told, and what else the load does, heartbeats mostly, is in both.
+func asWritten(pain, remedied PainRun, per func(result.Report) float64) float64 {
+	return writtenBytes(pain.Load) / max(per(pain.Load), 1) / max(writtenBytes(remedied.Load)/max(per(remedied.Load), 1), 1)
+}
+
 // What the members count: each is put the same, and has a log of its own.
 func stored(r result.Report) float64 {
 	return most(r, func(m result.MemberTotals) float64 { return m.PutBytes })
@@ -132,16 +143,22 @@ func toPeers(r result.Report) float64 {
 	return summed(r, func(m result.MemberTotals) float64 { return m.PeerBytes })
 }
 
+func toClients(r result.Report) float64 {
+	return summed(r, func(m result.MemberTotals) float64 { return m.ClientBytes })
+}
+
 func grown(r result.Report) float64 {
 	return most(r, func(m result.MemberTotals) float64 { return float64(m.InUseAfter - m.InUseBefore) })
 }
 
-// p99 is the p99 response time of a kind of request, in seconds.
-func p99(r result.Report, rpc, resource string) float64 {
-	for _, q := range r.Requests {
-		if q.Outcome == result.OK && q.RPC == rpc && q.Resource == resource {
-			return q.P99
+// p99Of is the p99 response time of a kind of request, in seconds.
+func p99Of(rpc, resource string) func(result.Report) float64 {
+	return func(r result.Report) float64 {
+		for _, q := range r.Requests {
+			if q.Outcome == result.OK && q.RPC == rpc && q.Resource == resource {
+				return q.P99
+			}
 		}
+		return 0
 	}
-	return 0
 }

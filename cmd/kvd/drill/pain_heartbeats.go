@@ -38,7 +38,7 @@ func Heartbeats(nodes int) Pain {
 				all = append(all, figure("sent to peers for it", diagnose.Bytes, fromPeers, pain, remedied, each(toPeers)).atLeast(5))
 			}
 			return append(all, figure("growth of the pages in use for it", diagnose.Bytes, fromInUse, pain, remedied, each(grown)),
-				figure("p99 of heartbeats", diagnose.Seconds, fromGenerator, pain, remedied, func(r result.Report) float64 { return p99(r, "txn", beatIn(r)) }))
+				figure("p99 of heartbeats", diagnose.Seconds, fromGenerator, pain, remedied, func(r result.Report) float64 { return p99Of("txn", beatIn(r))(r) }))
 		},
 	}
 }
