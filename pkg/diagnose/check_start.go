@@ -26,7 +26,7 @@ func checkStart() Check {
 				if d.Log == nil {
 					continue
 				}
-				found := d.start()
+				found := slices.DeleteFunc(d.start(), func(f Finding) bool { return f.ID == "KVD-VERSION-004" && in.before37() })
 				if len(found) == 0 {
 					found = d.otherLife()
 				}
@@ -38,6 +38,16 @@ func checkStart() Check {
 			return out, list(good)
 		},
 	}
+}
+
+// before37 reports an update that is planned to a version before 3.7: what 3.7 makes of
+// a directory is then no matter.
+func (in *Input) before37() bool {
+	if in.Target == nil {
+		return false
+	}
+	v, ok := parse(in.Target.Version + ".0")
+	return ok && v.Major == 3 && v.Minor < 7
 }
 
 // start makes findings of a log's verification, the verdict first.

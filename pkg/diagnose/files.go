@@ -31,6 +31,8 @@ type Dir struct {
 	Grants wal.Amount // leases granted, of all entries in the log
 	Length int64      // entries in the log
 	Writes *Writes
+	// Changes are those of the cluster's members that are in the log, the oldest first.
+	Changes []wal.Member
 }
 
 // LeftFile is a file that something which was killed has left.
@@ -94,6 +96,9 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	if d.Log != nil && d.Log.Dir != "" {
 		d.readMarks(ctx)
 		d.countGrants(ctx)
+		if err := d.readChanges(ctx); err != nil {
+			return err
+		}
 		d.Holder = d.Log.Live
 	}
 	if err := in.addDB(ctx, &d, db, o, sink); err != nil {

@@ -42,6 +42,13 @@ func (w *world) version(v, storage string) {
 	}
 }
 
+// of35 is a directory of etcd 3.5 with these members in its database.
+func of35(members ...snapshot.Member) func(*diagnose.Dir) {
+	return func(d *diagnose.Dir) {
+		d.DB.Content.ClusterVersion, d.DB.Content.Members = "3.5.0", members
+	}
+}
+
 func fileFixtures() []fixture {
 	return []fixture{
 		{"start: all is well", func(w *world) { w.dirs(func(*diagnose.Dir) {}) }, nil},
@@ -180,6 +187,73 @@ func fileFixtures() []fixture {
 			[]string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
 		{"update: 3.7 to 3.8, a flag that will go", func(w *world) { w.target("3.8", "max-snapshots") }, []string{"KVD-VERSION-004 critical"}},
 		{"update: 3.7 to 3.8", func(w *world) { w.target("3.8", "name", "listen-client-urls") }, nil},
+		{"update: 3.5 to 3.6, a voter that is a learner in the database", func(w *world) {
+			w.version("3.5.35", "")
+			w.target("3.6")
+			w.dirs(of35(snapshot.Member{ID: 1, Name: "m1"}, snapshot.Member{ID: 2, Name: "m2", Learner: true}, snapshot.Member{ID: 3, Name: "m3"}))
+		}, []string{"KVD-VERSION-004 critical"}},
+		{"update: 3.5 to 3.6, a member that is gone and still in the database", func(w *world) {
+			w.version("3.5.35", "")
+			w.target("3.6")
+			w.dirs(of35(snapshot.Member{ID: 1, Name: "m1"}, snapshot.Member{ID: 9, Name: "old"}))
+		}, []string{"KVD-VERSION-004 critical"}},
+		{"update: 3.5 to 3.6, both stores agree", func(w *world) {
+			w.version("3.5.35", "")
+			w.target("3.6")
+			w.dirs(of35(snapshot.Member{ID: 1, Name: "m1"}, snapshot.Member{ID: 2, Name: "m2"}, snapshot.Member{ID: 3, Name: "m3"}))
+		}, nil},
+		{"update: 3.6 goes by the database alone", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.target("3.7")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 9, Name: "old"})(d)
+				d.DB.Content.ClusterVersion, d.DB.Content.StorageVersion = "3.6.0", "3.6.0"
+			})
+		}, nil},
+		{"update: from directories, of a log that tells who was removed and who promoted", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.6")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 3, Name: "m3"}, snapshot.Member{ID: 8, Name: "promoted", Learner: true}, snapshot.Member{ID: 9, Name: "old"})(d)
+				d.Changes = []wal.Member{{Change: "add", ID: 3}, {Change: "add", ID: 9}, {Change: "add_learner", ID: 8}, {Change: "remove", ID: 9}, {Change: "promote", ID: 8}}
+			})
+		}, []string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: from directories, a learner of which the log tells nothing", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.6")
+			w.dirs(of35(snapshot.Member{ID: 3, Name: "m3"}, snapshot.Member{ID: 8, Name: "m8", Learner: true}))
+		}, []string{"KVD-VERSION-004 warning"}},
+		{"update: from directories, one that was removed and added again, and a learner that is one", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.6")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 3, Name: "m3"}, snapshot.Member{ID: 8, Name: "m8", Learner: true})(d)
+				d.Changes = []wal.Member{{Change: "remove", ID: 3}, {Change: "add", ID: 3}, {Change: "add_learner", ID: 8}}
+			})
+		}, nil},
+		{"update: from a directory of 3.5, which 3.7 does not start on and 3.6 does", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.6")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 3, Name: "m3"})(d)
+				says(d, wal.Refuses, wal.Critical, wal.CauseForeign)
+				d.Log.Own = &wal.Verdict{Outcome: wal.Starts}
+			})
+		}, nil},
+		{"update: from a directory, whose storage is behind", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.8")
+			w.dirs(func(d *diagnose.Dir) {
+				d.DB.Content.ClusterVersion, d.DB.Content.StorageVersion = "3.7.0", "3.6.0"
+			})
+		}, []string{"KVD-VERSION-004 critical"}},
+		{"update: from a directory, all is well", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.8", "name", "listen-client-urls")
+			w.dirs(func(d *diagnose.Dir) {
+				d.DB.Content.ClusterVersion, d.DB.Content.StorageVersion = "3.7.0", "3.7.0"
+			})
+		}, nil},
 		{"update: with a learner", func(w *world) {
 			w.fourth(func(m *cluster.Member) { m.Learner, m.Status.Learner = true, true })
 			w.target("3.8")

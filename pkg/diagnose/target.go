@@ -115,6 +115,7 @@ func checkUpdate() Check {
 				}
 			}
 			in.updateMembers(add)
+			in.updateStored(add, to)
 			for _, m := range in.Target.Manifests {
 				for _, flag := range slices.Compact(slices.Sorted(slices.Values(m.Flags))) {
 					gone, instead, ok := goneIn(flag)
@@ -133,13 +134,7 @@ type addFunc func(sev Severity, subject, summary, source, number string, remedy 
 // updateFrom judges the step from the version that these members run.
 func updateFrom(add addFunc, who string, v, to *semver.Version) {
 	source := "status of " + who
-	switch {
-	case v.Major == to.Major && v.Minor > to.Minor:
-		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), "etcdctl downgrade validate, then enable")
-	case v.Major == to.Major && v.Minor+1 < to.Minor:
-		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d one goes by every minor version between, with all members on each", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
-			fmt.Sprintf("update to %d.%d first: kvd diagnose --target %d.%d", v.Major, v.Minor+1, v.Major, v.Minor+1))
-	}
+	stepFrom(add, who, v, to, source)
 	if v.Major != 3 || v.Minor != 5 || to.Minor < 6 {
 		return
 	}
@@ -150,6 +145,17 @@ func updateFrom(add addFunc, who string, v, to *semver.Version) {
 	case v.Patch < 26:
 		add(Critical, who, "members that were removed long ago can come back under 3.6, which takes the member list from another store than 3.5 (etcd issue 20967)", source, v.String(),
 			"update all members to 3.5.26 or later first, and wait until they are well")
+	}
+}
+
+// stepFrom judges how far it is from a version to the target.
+func stepFrom(add addFunc, who string, v, to *semver.Version, source string) {
+	switch {
+	case v.Major == to.Major && v.Minor > to.Minor:
+		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), "etcdctl downgrade validate, then enable")
+	case v.Major == to.Major && v.Minor+1 < to.Minor:
+		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d one goes by every minor version between, with all members on each", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
+			fmt.Sprintf("update to %d.%d first: kvd diagnose --target %d.%d", v.Major, v.Minor+1, v.Major, v.Minor+1))
 	}
 }
 
