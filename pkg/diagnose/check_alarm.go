@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // checkNoSpace: an alarm outlives its cause and every restart (restoreAlarms in
@@ -97,6 +99,9 @@ func checkHealthAsked() Check {
 			if len(in.view().Alarms) > 0 {
 				return nil, "an alarm is raised"
 			}
+			if in.askedHealth() {
+				return nil, "kvd itself asked /health, to tell what answers at an endpoint"
+			}
 			var out []Finding
 			for _, d := range in.deltas() {
 				asked, _ := d.Counter("etcd_server_health_success", nil)
@@ -111,4 +116,10 @@ func checkHealthAsked() Check {
 			return out, "nobody asks /health"
 		},
 	}
+}
+
+// askedHealth reports that an endpoint is a port for metrics: it was asked for /health
+// to tell that, at each look.
+func (in *Input) askedHealth() bool {
+	return slices.ContainsFunc(in.view().Unreached, func(u cluster.EndpointError) bool { return fault.CauseOf(u.Err) == cluster.CauseMetricsPort })
 }
