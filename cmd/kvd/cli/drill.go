@@ -17,6 +17,7 @@ func newDrillCmd(app *App) *cobra.Command {
 	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
 		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
+		newDrillWatcherCmd(app, runDrillPain), newDrillEventsCmd(app, runDrillPain),
 		newDrillHeartbeatsCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
 		newDrillBigObjectsCmd(app, runDrillPain))
 }

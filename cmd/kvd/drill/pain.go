@@ -18,6 +18,7 @@ type Pain struct {
 	Symptom string // the finding that it gives while the load runs, and the remedied load does not
 	Load    Variant
 	Remedy  Variant
+	Gauges  []string // metrics of the members to look at meanwhile
 	// Figures sets the two runs against each other. Those with a bound are judged.
 	Figures func(pain, remedied PainRun) []Figure
 }

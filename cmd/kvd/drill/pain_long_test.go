@@ -12,7 +12,8 @@ import (
 
 // pains are all load drills, as their commands play them.
 func pains() []drill.Pain {
-	return []drill.Pain{drill.Heartbeats(1000), drill.Endpoints(1000, 10), drill.BigObjects(1<<20, 16<<10, 5)}
+	return []drill.Pain{drill.SlowWatcher(200, 10), drill.Events(250),
+		drill.Heartbeats(1000), drill.Endpoints(1000, 10), drill.BigObjects(1<<20, 16<<10, 5)}
 }
 
 // Each as a user plays it, with etcd's own fsync.

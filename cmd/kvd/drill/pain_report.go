@@ -30,5 +30,6 @@ type PainRun struct {
 	Endpoints    []string      `json:"endpoints"`
 	Dir          string        `json:"dir"`
 	Load         result.Report `json:"load"`                 // as kvd loadgen -o json prints it
+	Gauges       []Gauge       `json:"gauges,omitempty"`     // metrics of the members that are not in it
 	CleanedUp    *CleanedUp    `json:"cleaned_up,omitempty"` // of the first cluster, before the second is started
 }

@@ -40,11 +40,19 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 		v.Tune(&opts)
 	}
 	var said *Said
-	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), func() {
-		if wait(ctx, s.o.Warmup) == nil {
-			said = s.say(ctx, time.Duration(lookShare*float64(s.o.Duration)))
-		}
-	}}, opts, nil, s.sink)
+	beside := []func(context.Context){
+		func(context.Context) { // outlives the load where it takes longer
+			if wait(ctx, s.o.Warmup) == nil {
+				said = s.say(ctx, time.Duration(lookShare*float64(s.o.Duration)))
+			}
+		},
+		func(load context.Context) {
+			if wait(load, s.o.Warmup) == nil {
+				out.Gauges = s.gauges(load, s.p.Gauges)
+			}
+		},
+	}
+	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), beside}, opts, nil, s.sink)
 	if run != nil {
 		out.Load = result.NewReport(run, nil, false)
 	}
@@ -72,12 +80,14 @@ func unfit(drill string, r result.Report) error {
 // watched is a scenario beside which something else is done from its first turn on.
 type watched struct {
 	loadgen.Scenario
-	look func()
+	beside []func(load context.Context)
 }
 
-// Setup adds it to the cast. It outlives the load where it takes longer.
+// Setup adds it to the cast.
 func (w *watched) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error) {
 	cast, err := w.Scenario.Setup(ctx, env)
-	cast.Background = append(cast.Background, loadgen.Beside{Run: func(context.Context) error { w.look(); return nil }})
+	for _, do := range w.beside {
+		cast.Background = append(cast.Background, loadgen.Beside{Run: func(load context.Context) error { do(load); return nil }})
+	}
 	return cast, err
 }
