@@ -19,6 +19,7 @@ func Catalogue() map[string]Entry {
 
 func entriesOf() []Entry {
 	return []Entry{
+		{"KVD-AUTH-001", "kube-apiserver may not compact", "history grows until the quota is reached, and nothing but a line in the API server's log tells why"},
 		{"KVD-CHURN-001", "One key gets most of the writes", "each write of a key is kept until the next compaction, goes through every log, and is sent to every watcher"},
 		{"KVD-CHURN-002", "The history of what is written outgrows the quota", "etcd keeps every version of an object until the compaction, whole, however little of it has changed"},
 		{"KVD-CORRUPT-001", "A CORRUPT alarm is raised", "etcd has compared its members' hashes and seen them differ; disarming it first would let both histories go on"},
@@ -74,6 +75,7 @@ func entriesOf() []Entry {
 		{"KVD-SPACE-006", "The quota will be reached soon", "then the cluster is read-only"},
 		{"KVD-SPACE-007", "One resource fills the file", "live data is only freed by deleting it, and whoever writes it goes on"},
 		{"KVD-SPACE-008", "The quota is unusual", "without one the disk's end is the limit, which ends the member instead of its writes; very large files make every restart and snapshot slow"},
+		{"KVD-SPACE-009", "kube-apiserver does not compact", "history grows with every write until the quota is reached, and the compaction that comes at last stalls every member"},
 		{"KVD-TLS-001", "A certificate expires", "from that moment on no new connection is made, between members as well"},
 		{"KVD-VERSION-001", "Members run different versions", "the cluster is held at what the oldest can do, and mixed versions are tested for the time of an update only"},
 		{"KVD-VERSION-002", "A version with a known fault", "the fault is described, and an update ends it"},

@@ -44,6 +44,8 @@ const (
 	NeedTarget  Need = "a version to update to"
 	NeedHost    Need = "memory of the machine"
 	NeedAuth    Need = "users and roles"
+	// NeedCompactor is the API server's marker with its age.
+	NeedCompactor Need = "when kube-apiserver compacted"
 )
 
 // Missing is something that could not be looked at.

@@ -110,13 +110,13 @@ func checkHistory() Check {
 }
 
 func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
-	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in),
+	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in), ExplainedBy: []string{"KVD-SPACE-009"},
 		Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(c.keys, "live key"), c.perKey, last),
 		Remedy: []string{"kvd compact --step 5000 --pause 1s", "kvd defrag",
 			"see why nobody does: kube-apiserver's --etcd-compaction-interval, or etcd's --auto-compaction-retention (periodic begins a whole period after each start)"}}
 	if c.m.ID == 0 {
 		f.Subject = c.source
-	} else if m := in.Compactor; m != nil {
+	} else if m := in.Compactor; m != nil && m.ModRevision > 0 {
 		f.Summary += fmt.Sprintf("; kube-apiserver's %s was last written at revision %d, %s ago", m.Key, m.ModRevision, counted(c.head-m.ModRevision, "revision"))
 		f.Evidence = append(f.Evidence, Evidence{What: m.Key + " written at", Value: float64(m.ModRevision), Unit: Index, Source: c.source, At: in.At})
 	}

@@ -22,6 +22,8 @@ func Checks() []Check {
 		checkQuota(),
 		checkQuotaSettings(),
 		checkFree(),
+		checkMayCompact(),
+		checkCompactor(),
 		checkHistory(),
 		checkGrowth(),
 		checkShare(),

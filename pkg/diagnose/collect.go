@@ -48,7 +48,8 @@ const op = "diagnose"
 // cannot be had is in Input.Missing. It is an error only where no endpoint
 // answered at all, or ctx ended.
 //
-// Nothing needs the quorum. What is sent is in Input.Asked.
+// Nothing needs the quorum, but for users and roles, which are asked for where some
+// are set up and there is a leader. What is sent is in Input.Asked.
 func Collect(ctx context.Context, client *cluster.Client, o CollectOptions, sink progress.Sink) (*Input, error) {
 	urls, err := metrics.ParseOverrides(o.MetricsURLs)
 	if err != nil {

@@ -35,6 +35,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	} else {
 		c.miss(NeedKeys, "", "no voter answers that could be read from", "see KVD-NET-001")
 	}
+	c.users(ctx, v)
 	if c.o.Hash {
 		c.hashes(ctx, v)
 	} else {
@@ -140,11 +141,7 @@ func (c *collector) keys(ctx context.Context, mc *cluster.MemberClient) {
 	}
 	c.in.Keys = &u
 	c.asked("serializable range from "+mc.Label(), int(u.Requests))
-	r, err := mc.Get(ctx, markerKey)
-	c.asked("serializable range from "+mc.Label(), 1)
-	if err == nil && len(r.Kvs) == 1 {
-		c.in.Compactor = &Compactor{markerKey, r.Kvs[0].ModRevision, r.Kvs[0].Version}
-	}
+	c.compactor(ctx, mc)
 }
 
 // writesBytes bounds what is read of the latest writes.

@@ -1,6 +1,8 @@
 package diagnose_test
 
 import (
+	"time"
+
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
@@ -90,6 +92,28 @@ func spaceFixtures() []fixture {
 			[]string{"KVD-SPACE-004 warning", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning"}},
 		{"free pages: far from the quota", func(w *world) { w.fill(2*gib, 60*mib, 20*mib); w.stored(2000, 4000, 4010, 15*mib) }, nil},
 
+		{"API server compacts: it did an hour ago", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 45000, Version: 9, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
+		}, []string{"KVD-SPACE-009 warning"}},
+		{"API server compacts: it never did, for an hour", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
+		}, []string{"KVD-SPACE-009 warning"}},
+		{"API server compacts: it is up for three minutes", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 3 * time.Minute, Kept: 3 * time.Minute, Source: "Leases"}
+		}, nil},
+		{"API server compacts: it did so a while ago, and etcd does since", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 20, Version: 9, Head: 50200, Age: 10 * time.Minute, Kept: 10 * time.Minute, Source: "Leases"}
+		}, nil},
+		{"API server compacts: nothing was written since", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50200, Version: 9, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
+		}, nil},
+		{"API server may compact: not the key beside its prefix", func(w *world) { w.user("kube", true, "/registry/", "/registry0") }, []string{"KVD-AUTH-001 warning"}},
+		{"API server may compact: not yet, users are not asked for", func(w *world) { w.user("kube", false, "/registry/", "/registry0") }, []string{"KVD-AUTH-001 info"}},
+		{"API server may compact: it has both", func(w *world) {
+			w.user("kube", true, "/registry/", "/registry0", "compact_rev_key", "")
+		}, nil},
+		{"API server may compact: it has everything", func(w *world) { w.user("kube", true, "\x00", "\x00") }, nil},
+		{"API server may compact: somebody with one resource is none", func(w *world) { w.user("backup", true, "/registry/secrets/", "/registry/secrets0") }, nil},
 		{"history: a compactor that stopped", func(w *world) {
 			w.stored(200, 5, 60005, 200*1024)
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5, Version: 5}
@@ -195,3 +219,13 @@ func (w *world) written(bytes float64, resource, prefix string) {
 
 // emptyFile is what a file takes without keys.
 const emptyFile = 5 * 4096
+
+// user adds one that may read and write some ranges: keys with their ends in turn.
+func (w *world) user(name string, enabled bool, ranges ...string) {
+	u := diagnose.AuthUser{Name: name, Roles: []string{name + "-role"}}
+	for i := 0; i < len(ranges); i += 2 {
+		r := diagnose.KeyRange{Key: []byte(ranges[i]), End: []byte(ranges[i+1])}
+		u.Read, u.Write = append(u.Read, r), append(u.Write, r)
+	}
+	w.in.Auth = &diagnose.Auth{Enabled: enabled, Source: "users and roles", Users: []diagnose.AuthUser{{Name: "root", Roles: []string{"root"}}, u}}
+}

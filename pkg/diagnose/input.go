@@ -86,8 +86,12 @@ type LeaseLook struct {
 // Compactor is what kube-apiserver's marker says of its compactions.
 type Compactor struct {
 	Key         string
-	ModRevision int64 // when it was last written
+	ModRevision int64 // when it was last written; 0: it is not there
 	Version     int64 // how often
+	Head        int64
+	Age         time.Duration // since it was written, or since the oldest object; 0 where nothing tells
+	Kept        time.Duration // how far history reaches back; 0 where nothing tells
+	Source      string
 }
 
 // Writes is who wrote the latest revisions.
@@ -188,6 +192,8 @@ func (in *Input) has(n Need) bool {
 		return in.Target != nil && (in.has(NeedView) || in.has(NeedDBs) || len(in.Target.Manifests) > 0)
 	case NeedHost:
 		return len(in.Hosts) > 0
+	case NeedCompactor:
+		return in.Compactor != nil && in.Compactor.Kept > 0
 	case NeedAuth:
 		return in.Auth != nil
 	case NeedBackups:

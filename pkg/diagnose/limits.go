@@ -19,6 +19,7 @@ type Limits struct {
 	HistoryBytes, HistoryFrom     float64
 	HistoryPerKey, NeverCompacted float64
 	NobodyCompacts, NobodyRevs    float64
+	MarkerAge                     float64
 	FullWithin, FullCritical      float64
 	GrowthUsage, GrowthLook       float64
 	ShareRatio, ShareUsage        float64
@@ -82,6 +83,7 @@ func (l *Limits) Table() []Limit {
 		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
 		{"nobody_compacts", &l.NobodyCompacts, Seconds, "without a compaction while revisions are written", "kube-apiserver compacts every 5 min, etcd's periodic compaction every hour or more often, once it has begun (getCompactInterval in v3compactor/periodic.go)", 3600},
 		{"nobody_compacts_revisions", &l.NobodyRevs, Count, "revisions written in that time, below which there is nothing to compact", fromKvd, 1000},
+		{"compactor_silent", &l.MarkerAge, Seconds, "since kube-apiserver's marker was written", "three of its compactions, one every 5 min", 900},
 		{"full_within_warning", &l.FullWithin, Seconds, "until the quota is reached, at the rate between the samples", "a short sample sees what the next compaction takes away; kube-apiserver's is every 5 min", 3600},
 		{"full_within_critical", &l.FullCritical, Seconds, "until the quota is reached, at the rate between the samples", "three compactions of kube-apiserver", 900},
 		{"growth_from_usage", &l.GrowthUsage, Ratio, "of its quota that is in use, below which growth is a burst", fromKvd, 0.5},

@@ -76,7 +76,8 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   info      worth knowing, nothing to get up for`,
 		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of
   keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 revisions by a watch; from the leader,
-  the list of leases and up to 32 of them. No request needs the quorum. --hash makes each member in turn answer
+  the list of leases and up to 32 of them. No request needs the quorum, but for
+  users and roles where some are set up, which root alone may read. --hash makes each member in turn answer
   nobody else for about a second per 100 MiB; how long is said before.`,
 		Example: `
   kvd diagnose

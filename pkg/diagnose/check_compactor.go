@@ -1,0 +1,131 @@
+package diagnose
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvd/pkg/ops/keyspace"
+)
+
+// checkCompactor looks at whether the API server compacts. Every 5 minutes each of them
+// tries to write the key compact_rev_key, and the one that succeeds compacts
+// (k8s.io/apiserver, storage/etcd3/compact.go). How old the marker is the renewals of
+// Leases tell: what they say at its revision, and what they say now.
+func checkCompactor() Check {
+	return Check{
+		Name: "API server compacts", Asks: "does kube-apiserver compact?", IDs: []string{"KVD-SPACE-009"}, Needs: []Need{NeedCompactor},
+		Look: func(in *Input) ([]Finding, string) {
+			c := in.Compactor
+			stale := c.Age.Seconds() >= in.Limits.MarkerAge
+			others := c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge // somebody else does
+			written := c.Head - c.ModRevision
+			if !stale || others || written < 1 {
+				return nil, c.measured(others)
+			}
+			f := Finding{ID: "KVD-SPACE-009", Severity: Warning, Subject: c.Key, ExplainedBy: []string{"KVD-AUTH-001", "KVD-SPACE-001"},
+				Evidence: []Evidence{{What: "age of " + c.Key, Value: c.Age.Seconds(), Unit: Seconds, Source: c.Source, At: in.At}, {What: "written at revision", Value: float64(c.ModRevision), Unit: Index, Source: c.Source, At: in.At},
+					{What: "head revision", Value: float64(c.Head), Unit: Index, Source: c.Source, At: in.At}, {What: "history reaches back", Value: c.Kept.Seconds(), Unit: Seconds, Source: c.Source, At: in.At}},
+				Summary: fmt.Sprintf("no API server compacts: %s was last written %s ago, %s since; it is due every 5 minutes", c.Key, Seconds.Show(c.Age.Seconds()), counted(written, "revision")),
+				Remedy:  []string{"kvd compact --dry-run: what there is to compact meanwhile", "see kube-apiserver's log for \"compact\", and its --etcd-compaction-interval (0 turns it off)", "with user authentication: its user needs to read and write compact_rev_key"}}
+			if c.ModRevision == 0 {
+				f.Summary = fmt.Sprintf("no API server compacts: there is no %s, and objects of Kubernetes have been written for %s; it is due every 5 minutes", c.Key, Seconds.Show(c.Age.Seconds()))
+			}
+			return []Finding{f}, ""
+		},
+	}
+}
+
+func (c *Compactor) measured(others bool) string {
+	switch {
+	case others && c.ModRevision == 0:
+		return fmt.Sprintf("it does not, and somebody does: history reaches back %s", Seconds.Show(c.Kept.Seconds()))
+	case c.ModRevision == 0:
+		return fmt.Sprintf("no %s yet", c.Key)
+	}
+	return fmt.Sprintf("%s was written %s ago", c.Key, Seconds.Show(c.Age.Seconds()))
+}
+
+// checkMayCompact looks for a user that may write Kubernetes' objects, and not the key
+// that goes with compacting, which is not below their prefix.
+func checkMayCompact() Check {
+	return Check{
+		Name: "API server may compact", Asks: "may kube-apiserver's user write its marker?", IDs: []string{"KVD-AUTH-001"}, Needs: []Need{NeedAuth},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			for _, root := range in.kubeRoots() {
+				for _, u := range in.Auth.Users {
+					if slices.Contains(u.Roles, "root") || !permits(u.Write, root, keyspaceEnd(root)) {
+						continue
+					}
+					reads, writes := permits(u.Read, markerKey, ""), permits(u.Write, markerKey, "")
+					if reads && writes {
+						continue
+					}
+					lacks := map[bool]string{true: "may not write", false: "may not read"}[!writes]
+					out = append(out, in.mayNot(u, root, lacks))
+				}
+			}
+			return out, counted(len(in.Auth.Users), "user")
+		},
+	}
+}
+
+func (in *Input) mayNot(u AuthUser, root, lacks string) Finding {
+	f := Finding{ID: "KVD-AUTH-001", Severity: Warning, Subject: "user " + printable([]byte(u.Name)),
+		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), root, lacks, markerKey),
+		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: markerKey, Text: lacks, Source: in.Auth.Source, At: in.At},
+			{What: "users are asked for", Text: fmt.Sprint(in.Auth.Enabled), Source: in.Auth.Source, At: in.At}},
+		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + markerKey, "kvd diagnose, ten minutes later: KVD-SPACE-009 has gone"}}
+	if !in.Auth.Enabled {
+		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
+	}
+	return f
+}
+
+// kubeRoots are the prefixes that Kubernetes' objects were seen below.
+func (in *Input) kubeRoots() []string {
+	var out []string
+	if in.Keys == nil {
+		return nil
+	}
+	for _, g := range in.Keys.Groups {
+		if root, ok := rootOf(g); ok && !slices.Contains(out, root) {
+			out = append(out, root)
+		}
+	}
+	return out
+}
+
+// rootOf is the first segment of the keys of a group of Kubernetes' objects.
+func rootOf(g keyspace.Group) (string, bool) {
+	if g.Resource == "" {
+		return "", false
+	}
+	i := strings.IndexByte(strings.TrimPrefix(string(g.Prefix), "/"), '/')
+	if i < 0 {
+		return "", false
+	}
+	return string(g.Prefix)[:i+2], true
+}
+
+// keyspaceEnd is the end of the range of all keys with a prefix that ends in a slash.
+func keyspaceEnd(prefix string) string { return prefix[:len(prefix)-1] + "0" }
+
+// permits reports that one of the ranges has all of a key, or of a range where end is
+// not empty.
+func permits(all []KeyRange, key, end string) bool {
+	return slices.ContainsFunc(all, func(r KeyRange) bool {
+		open := len(r.End) == 1 && r.End[0] == 0
+		switch {
+		case len(r.End) == 0:
+			return end == "" && string(r.Key) == key
+		case bytes.Compare(r.Key, []byte(key)) > 0:
+			return false
+		case end == "":
+			return open || bytes.Compare([]byte(key), r.End) < 0
+		}
+		return open || bytes.Compare([]byte(end), r.End) <= 0
+	})
+}
