@@ -50,6 +50,7 @@ func entriesOf() []Entry {
 		{"KVD-OPS-004", "A .snap file is damaged", "etcd 3.7 does not read it when it starts; an older one does"},
 		{"KVD-OPS-005", "Files are left over", "they take space on the disk that a defragmentation needs"},
 		{"KVD-OPS-006", "Probes ask /health", "it fails as soon as any alarm is raised, so that a liveness probe on it restarts etcd just when it is full"},
+		{"KVD-OPS-007", "The revision has gone back", "a watch from a revision that is yet to come waits without an error, so that clients work with what is long gone"},
 		{"KVD-RAFT-001", "There is no leader", "nothing can be written, and linearizable reads are not answered"},
 		{"KVD-RAFT-002", "The quorum is lost", "nothing that changes the cluster works until enough voters are back, its member list included"},
 		{"KVD-RAFT-003", "Elections take place", "each stops writes for about a second, fails requests in flight, and begins every lease anew"},

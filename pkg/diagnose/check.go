@@ -46,6 +46,8 @@ const (
 	NeedAuth    Need = "users and roles"
 	// NeedCompactor is the API server's marker with its age.
 	NeedCompactor Need = "when kube-apiserver compacted"
+	// NeedRevisions is a status, or a file with one.
+	NeedRevisions Need = "revisions"
 )
 
 // Missing is something that could not be looked at.

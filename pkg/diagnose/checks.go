@@ -33,6 +33,7 @@ func Checks() []Check {
 		checkCorruptAlarm(),
 		checkRevisions(),
 		checkHashes(),
+		checkWentBack(),
 		checkDisk(),
 		checkCommit(),
 		checkExpensive(),

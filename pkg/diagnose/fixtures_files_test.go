@@ -142,6 +142,21 @@ func fileFixtures() []fixture {
 			w.dirs(func(d *diagnose.Dir) { d.DB.Content.Alarms = []snapshot.Alarm{{MemberID: 3, Type: "NOSPACE"}} })
 		}, []string{"KVD-SPACE-001 critical"}},
 
+		{"revisions kept: a snapshot that is ahead of the cluster", func(w *world) {
+			v := dir("/x").DB
+			v.Content.Revision = 90000
+			w.in.Files = []diagnose.File{{Path: "yesterday.db", V: v}}
+		}, []string{"KVD-OPS-007 warning"}},
+		{"revisions kept: a snapshot of some time ago", func(w *world) {
+			v := dir("/x").DB
+			v.Content.Revision = 49000
+			w.in.Files = []diagnose.File{{Path: "yesterday.db", V: v}}
+		}, nil},
+		{"revisions kept: a member that was restored between the looks", func(w *world) {
+			for id := uint64(1); id <= 3; id++ {
+				w.now(id, func(m *cluster.Member) { m.Status.Revision = 40000 })
+			}
+		}, []string{"KVD-OPS-007 warning"}},
 		{"left-over: in use", func(w *world) { w.dirs(func(d *diagnose.Dir) { d.Holder, d.DB = "etcd (pid 4242)", nil }) }, []string{"KVD-OPS-003 info"}},
 		{"left-over: a database in use", func(w *world) {
 			w.in.Files = []diagnose.File{{Path: "/var/lib/etcd/member/snap/db", Holder: "process 4242 (etcd)"}}

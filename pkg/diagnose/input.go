@@ -182,6 +182,8 @@ func (in *Input) has(n Need) bool {
 		return len(in.Dirs) > 0
 	case NeedFiles:
 		return len(in.Dirs)+len(in.Files) > 0
+	case NeedRevisions:
+		return in.has(NeedStatus) || in.has(NeedDBs)
 	case NeedDBs:
 		return len(in.stored()) > 0
 	case NeedContent:

@@ -1,0 +1,118 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/snapshot"
+)
+
+// checkWentBack looks for revisions that were there and are not any more. A revision
+// is never taken back but by a restore, and a watch from one that is yet to come waits
+// without an error (watch in server/storage/mvcc/watchable_store.go): clients that were
+// further do not notice.
+func checkWentBack() Check {
+	return Check{
+		Name: "revisions kept", Asks: "has the revision gone back?", IDs: []string{"KVD-OPS-007"}, Needs: []Need{NeedRevisions},
+		Look: func(in *Input) ([]Finding, string) {
+			out := in.memberWentBack()
+			head, measured := int64(0), "no member tells its revision"
+			for _, m := range in.view().Answered() {
+				head = max(head, m.Status.Revision)
+			}
+			best := furthestFile(in.revisions())
+			if head > 0 {
+				measured = fmt.Sprintf("at revision %d, and nothing that is known was further", head)
+				if best.revision > head {
+					out = append(out, wentBack("cluster", best.path, best.revision, head, best.evidence(), Evidence{What: "revision of the cluster", Value: float64(head), Unit: Index, Source: "status of all", At: in.At}))
+				}
+				return out, measured
+			}
+			for i := range in.Dirs {
+				d := &in.Dirs[i]
+				if !d.restored() || d.DB == nil || d.DB.Content == nil {
+					continue
+				}
+				mine := revisionOf{d.Path, d.DB.Content.Revision}
+				if best.revision > mine.revision {
+					out = append(out, wentBack(d.Path, best.path, best.revision, mine.revision, best.evidence(), mine.evidence()))
+				}
+			}
+			return out, fmt.Sprintf("the furthest is %s, at revision %d", best.path, best.revision)
+		},
+	}
+}
+
+// memberWentBack finds members that are behind where they were at the first look.
+func (in *Input) memberWentBack() []Finding {
+	var back []cluster.Member
+	var e []Evidence
+	var was, is int64
+	for _, m := range in.view().Answered() {
+		old, ok := in.before(m.ID)
+		if !ok || m.Status.Revision >= old.Status.Revision {
+			continue
+		}
+		back = append(back, m)
+		was, is = max(was, old.Status.Revision), max(is, m.Status.Revision)
+		e = append(e, status(m, "revision of "+name(m)+", before", float64(old.Status.Revision), Index), status(m, "revision of "+name(m)+", now", float64(m.Status.Revision), Index))
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	return []Finding{wentBack(names(back), "", was, is, e...)}
+}
+
+// revisionOf is a revision that a file has, which somebody may have seen.
+type revisionOf struct {
+	path     string
+	revision int64
+}
+
+func (k revisionOf) evidence() Evidence {
+	return Evidence{What: "revision", Value: float64(k.revision), Unit: Index, Source: k.path}
+}
+
+// revisions are those of all files. A directory of the running cluster which has come
+// no further by its entries, and has more revisions, holds other data: apart tells.
+func (in *Input) revisions() []revisionOf {
+	var applied uint64
+	for _, m := range in.view().Answered() {
+		applied = max(applied, m.Status.AppliedIndex)
+	}
+	var out []revisionOf
+	for _, s := range in.stored() {
+		if s.v.Content == nil || s.v.Verdict == snapshot.NotRestorable {
+			continue
+		}
+		if d := s.dir; d != nil && d.Log != nil && cluster.FormatID(uint64(d.Log.Cluster)) == in.clusterID() && s.v.Content.ConsistentIndex <= applied {
+			continue
+		}
+		out = append(out, revisionOf{s.path, s.v.Content.Revision})
+	}
+	return out
+}
+
+func furthestFile(all []revisionOf) revisionOf {
+	var best revisionOf
+	for _, k := range all {
+		if k.revision > best.revision {
+			best = k
+		}
+	}
+	return best
+}
+
+func wentBack(who, by string, was, is int64, e ...Evidence) Finding {
+	f := Finding{ID: "KVD-OPS-007", Severity: Warning, Subject: who, Evidence: e, ExplainedBy: []string{"KVD-RAFT-012"},
+		Summary: fmt.Sprintf("%s has gone back from revision %d to %d, which only a restore does: a client that has seen more waits without an error for changes that it takes for old", who, was, is),
+		Remedy: []string{"restart every client that watches or keeps what it has read (kube-apiserver, its controllers, kubelets)",
+			"or restore again before they go on, so that each watch ends: kvd snapshot restore FILE --bump-revision auto"}}
+	if by != "" {
+		if who == "cluster" {
+			who = "the cluster"
+		}
+		f.Summary = fmt.Sprintf("%s is at revision %d, and %s at %d: unless that is another cluster's, a restore took it back, and a client that has seen more waits without an error", who, is, by, was)
+	}
+	return f
+}
