@@ -35,6 +35,7 @@ func entriesOf() []Entry {
 		{"KVD-LEASE-002", "Leases outlive their time", "locks and node leases stay although nobody renews them, so that nobody takes over"},
 		{"KVD-LEASE-003", "There are very many leases", "an election begins every one anew, and the leader looks after all of them"},
 		{"KVD-LEASE-004", "Leases are made at a high rate", "each is a raft entry and a WAL record on every member, and nothing of that shows in the history or in sizes"},
+		{"KVD-LEASE-005", "Keys are on a lease that does not exist", "a lock whose lease is gone is held for ever, and events pile up"},
 		{"KVD-MEM-001", "Memory grows suddenly", "the kernel ends the process that has the most, and a member that comes back asks for a snapshot"},
 		{"KVD-MEM-002", "A database is larger than the memory for it", "pages that are not in memory are read from the disk while clients wait, and a snapshot or a defragmentation drives out the rest"},
 		{"KVD-MEM-003", "Memory is out of proportion to what is stored", "the kernel ends the process that has the most, and a member that begins anew takes long to come back"},

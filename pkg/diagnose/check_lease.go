@@ -128,3 +128,25 @@ func checkLeaseChurn() Check {
 		},
 	}
 }
+
+// checkLostLeases looks for keys that wait for the end of a lease that is not there.
+func checkLostLeases() Check {
+	return Check{
+		Name: "keys without their lease", Asks: "does every lease that keys are on exist?", IDs: []string{"KVD-LEASE-005"}, Needs: []Need{NeedLeases, NeedKeys},
+		Look: func(in *Input) ([]Finding, string) {
+			var out []Finding
+			for _, l := range in.Leases.Lost {
+				out = append(out, Finding{ID: "KVD-LEASE-005", Severity: Warning, Subject: "lease " + l.ID,
+					Summary: fmt.Sprintf("%s is on lease %s, which does not exist: nothing will ever delete it", printable(l.Key), l.ID),
+					Evidence: []Evidence{{What: "key", Text: printable(l.Key), Source: "sample of " + in.Keys.Member, At: in.At}, {What: "keys on it in the sample", Value: float64(l.Keys), Unit: Count, Source: "sample of " + in.Keys.Member, At: in.At},
+						{What: "the lease", Text: "is not there", Source: "lease of " + in.Leases.Member, At: in.At}},
+					Remedy: []string{"kvd keys usage --by lease: how many keys are on it", "kvd keys get '" + printable(l.Key) + "', and delete what is a lock or an event of somebody who is gone", "kvd diagnose --hash: do the members agree?"}})
+			}
+			on := int64(0)
+			for _, l := range in.Keys.Leased {
+				on += l.Keys
+			}
+			return out, fmt.Sprintf("%s of the sample are on %s, all there", counted(on, "key"), counted(len(in.Keys.Leased), "lease"))
+		},
+	}
+}

@@ -44,6 +44,7 @@ func Checks() []Check {
 		checkMemory(),
 		checkRoom(),
 		checkLeaseKeys(),
+		checkLostLeases(),
 		checkLeaseAge(),
 		checkLeaseChurn(),
 		checkLoggedLeases(),

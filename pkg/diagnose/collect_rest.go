@@ -31,6 +31,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	c.hosts()
 	if m, mc := c.reader(v); mc != nil {
 		c.keys(ctx, mc)
+		c.lostLeases(ctx, v)
 		c.writes(ctx, m, mc)
 	} else {
 		c.miss(NeedKeys, "", "no voter answers that could be read from", "see KVD-NET-001")
@@ -243,6 +244,10 @@ func (c *collector) someLeases(ctx context.Context, m cluster.Member, before map
 	ids := make([]clientv3.LeaseID, 0, len(list.Leases))
 	for _, l := range list.Leases {
 		ids = append(ids, l.ID)
+	}
+	out.ids = make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		out.ids[int64(id)] = true
 	}
 	out.Total = len(ids)
 	slices.SortStableFunc(ids, func(a, b clientv3.LeaseID) int { // a spread, and the same one each time

@@ -6,6 +6,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
 )
 
 func loadFixtures() []fixture {
@@ -110,6 +111,13 @@ func loadFixtures() []fixture {
 			w.in.Leases.Asked = append(w.in.Leases.Asked, diagnose.LeaseLook{ID: "b2", Granted: 3600, Keys: 100000})
 		}, []string{"KVD-LEASE-001 warning"}},
 		{"keys on leases: kube-apiserver's events", func(w *world) {}, nil},
+		{"keys without their lease: a lock that nobody ends", func(w *world) {
+			w.in.Keys.Leased = []keyspace.Leased{{Lease: 0xa1, Key: "/events/1", Keys: 5}, {Lease: 0xdead, Key: "/locks/a", Keys: 1}}
+			w.in.Leases.Lost = []diagnose.LostLease{{ID: "dead", Key: []byte("/locks/a"), Keys: 1}}
+		}, []string{"KVD-LEASE-005 warning"}},
+		{"keys without their lease: all have theirs", func(w *world) {
+			w.in.Keys.Leased = []keyspace.Leased{{Lease: 0xa1, Key: "/events/1", Keys: 5}}
+		}, nil},
 		{"leases: very many", func(w *world) { w.in.Leases.Total = 250000 }, []string{"KVD-LEASE-003 warning"}},
 		{"leases end: not while leaders change", func(w *world) {
 			w.in.Leases.Asked = []diagnose.LeaseLook{{ID: "c3", Granted: 20, Before: new(int64(14)), Now: new(int64(19))}}

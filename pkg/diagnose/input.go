@@ -72,6 +72,15 @@ type Leases struct {
 	Member string // who was asked
 	Total  int
 	Asked  []LeaseLook
+	ids    map[int64]bool
+	Lost   []LostLease // leases that keys are on and that do not exist
+}
+
+// LostLease is a lease that keys of the sample are on, and that its leader does not have.
+type LostLease struct {
+	ID   string
+	Key  []byte // one of them
+	Keys int64  // in the sample
 }
 
 // LeaseLook is one lease, at both times where there are two.

@@ -80,6 +80,7 @@ func readAll(ctx context.Context, r *reader, t *tally, o LookOptions, sink progr
 		for _, kv := range kvs {
 			s, c := t.count(kv)
 			s.measure(c, 0, kv)
+			t.lease(kv)
 		}
 		sink.Event(progress.Event{Op: "read keys", Phase: "reading every value", Done: r.bytes, Unit: "bytes"})
 		return true, nil

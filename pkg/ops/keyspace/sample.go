@@ -81,6 +81,7 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 		}
 		for i, kv := range kvs {
 			g.measure(s.t.cellOf(g, string(kv.Key)), batched[i].window, kv)
+			s.t.lease(kv)
 		}
 		s.sink.Event(progress.Event{Op: "read keys", Phase: "reading a sample of the values", Done: s.r.bytes, Unit: "bytes"})
 	}

@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,7 @@ const (
 	deepGroups   = 500    // up to here a key that is not Kubernetes' is grouped by two segments
 	maxGroups    = 5_000  // up to here by one, then all into one
 	maxCells     = 50_000 // pairs of a namespace and a group
+	maxLeased    = 1_000  // leases that are told of
 	maxReservoir = 8_192  // keys of a group from which the sample is taken
 )
 
@@ -29,6 +31,19 @@ type tally struct {
 	before []*stratum // strata that are complete; their groups may go on in others
 	cells  map[cellKey]*cell
 	capped bool
+	leased map[int64]*Leased
+}
+
+// lease notes which lease a key is on, whose value was read.
+func (t *tally) lease(kv *mvccpb.KeyValue) {
+	if kv.Lease == 0 {
+		return
+	}
+	if l := t.leased[kv.Lease]; l != nil {
+		l.Keys++
+	} else if len(t.leased) < maxLeased {
+		t.leased[kv.Lease] = &Leased{kv.Lease, Name(kv.Key), 1}
+	}
 }
 
 // stratum is a group of keys: the sample is taken from each on its own.
@@ -120,7 +135,7 @@ func (s *stratum) total() (sum, variance float64) {
 
 func newTally(l keys.Layout, oldest, seed int64) *tally {
 	return &tally{layout: l, oldest: oldest, rnd: rand.New(rand.NewPCG(uint64(seed), 0)), //nolint:gosec // a sample, no secret
-		groups: map[string]*stratum{}, cells: map[cellKey]*cell{}}
+		groups: map[string]*stratum{}, cells: map[cellKey]*cell{}, leased: map[int64]*Leased{}}
 }
 
 // group finds or makes the group of a key.
@@ -271,6 +286,9 @@ const z95 = 1.96
 func (t *tally) fill(u *Usage) {
 	var live, pages, liveVar, pagesVar float64
 	u.Exact = true
+	for _, id := range slices.Sorted(maps.Keys(t.leased)) {
+		u.Leased = append(u.Leased, *t.leased[id])
+	}
 	average := t.average()
 	for _, s := range t.sorted() {
 		if s.keys == 0 {

@@ -21,6 +21,7 @@ type Usage struct {
 	Groups    []Group  `json:"groups"`            // by bytes, the largest first
 	Spaces    []Space  `json:"namespaces"`        // of Kubernetes' objects; by bytes, the largest first
 	Partial   bool     `json:"namespaces_capped"` // there were more namespaces than are kept apart
+	Leased    []Leased `json:"-"`                 // of the values that were read: which leases keys are on, 1000 of them at most
 }
 
 // Estimate is a number of bytes with its 95 % confidence interval: the truth
@@ -60,6 +61,13 @@ type Space struct {
 	Keys      int64   `json:"keys"`       // an estimate unless all keys were listed
 	Bytes     int64   `json:"live_bytes"` // an estimate unless Usage.Exact
 	Share     float64 `json:"share_ratio"`
+}
+
+// Leased is a lease, and one of the keys that are on it.
+type Leased struct {
+	Lease int64
+	Key   Name
+	Keys  int64 // of those that were read
 }
 
 // Name is a key or a part of one: any bytes at all.
