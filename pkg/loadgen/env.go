@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -37,7 +38,9 @@ type Env struct {
 	conns   *connections
 	rec     *recorder
 	sink    progress.Sink
-	run     context.Context // ends with the last request
+	run     context.Context        // ends with the last request
+	budget  atomic.Pointer[budget] // nil: no bound
+	onSpent func()
 	onFull  func()
 	fullOne sync.Once
 }
@@ -133,6 +136,36 @@ func (e *Env) Each(ctx context.Context, n int, what string, fn func(ctx context.
 
 // ended reports that no answer is waited for any more.
 func (e *Env) ended() bool { return e.run.Err() != nil }
+
+// budget is what may be written until it is set anew.
+type budget struct {
+	mu      sync.Mutex
+	left    int64 // bytes
+	tooMuch bool
+}
+
+// pageShare is which part more than its bytes a value takes in the file for a while:
+// pages that are not full, and those that a commit has freed and the next uses.
+const pageShare = 5
+
+// spend counts what is about to be written, and reports whether there is room for it.
+// The first for which there is none ends the run.
+func (e *Env) spend(bytes int64) bool {
+	b := e.budget.Load()
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	b.left -= bytes + bytes/pageShare + revisionOverhead
+	first := b.left < 0 && !b.tooMuch
+	b.tooMuch = b.tooMuch || first
+	room := !b.tooMuch
+	b.mu.Unlock()
+	if first {
+		e.onSpent()
+	}
+	return room
+}
 
 // full takes note of the first write that was refused for want of space.
 func (e *Env) full(words string) {

@@ -44,6 +44,12 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	r.env = &Env{
 		Prefix: o.Prefix, Seed: o.Seed, Whole: o.Shard.whole(), Members: conns.membersOf(view), values: o.Values, scale: o.TimeScale, timeout: o.RequestTimeout,
 		conns: conns, rec: r.rec, sink: sink, run: requests,
+		onSpent: func() {
+			if !closed(r.stop) {
+				r.rec.event("quota_guard", "what was left to write has been written")
+			}
+			r.end(result.StoppedAtUsage)
+		},
 		onFull: func() {
 			if o.StopAtNoSpace {
 				r.end(result.StoppedFull)
@@ -125,7 +131,7 @@ func (r *runner) end(why string) {
 // play runs warm-up and measurement, and waits for the last answers.
 func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-chan struct{}) error {
 	timeline := newTimeline(r.opts, cast.Actors)
-	scrape.scrape(ctx, false)
+	r.budget(scrape, scrape.scrape(ctx, false))
 
 	begun := time.Now()
 	d := newDispatcher(r.env, cast.Actors, r.opts, begun)
@@ -214,7 +220,19 @@ func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
 		r.rec.event("quota_guard", fmt.Sprintf("%s is at %.0f %% of its quota", name, 100*at))
 		r.end(result.StoppedAtUsage)
 	}
+	r.budget(scrape, row.Members)
 	r.sink.Event(r.liveLine(row))
+}
+
+// budget says what may be written until the next row, since a quota can be filled
+// between two.
+func (r *runner) budget(scrape *scraper, rows []result.MemberRow) {
+	if r.opts.StopAtUsage <= 0 || closed(r.stop) { // what still waits then is not to be written
+		return
+	}
+	if n, bounded := scrape.left(rows, r.opts.StopAtUsage); bounded {
+		r.env.budget.Store(&budget{left: n})
+	}
 }
 
 func share(used, of time.Duration) float64 {

@@ -208,6 +208,24 @@ func (s *scraper) usage(rows []result.MemberRow) (name string, share float64) {
 	return name, share
 }
 
+// left is how many bytes may be written until the next look, so that no member's file
+// gets larger than this share of its quota. Of the pages that are free in it half
+// are counted: those that were freed last can't be used yet, and large values want
+// pages that lie together.
+func (s *scraper) left(rows []result.MemberRow, stopAt float64) (bytes int64, bounded bool) {
+	for _, row := range rows {
+		for _, t := range s.targets {
+			if t.name != row.Name || t.quota <= 0 {
+				continue
+			}
+			if n := int64(stopAt*float64(t.quota)) - row.DBSize + (row.DBSize-row.DBInUse)/2; !bounded || n < bytes {
+				bytes, bounded = n, true
+			}
+		}
+	}
+	return bytes, bounded
+}
+
 func (s *scraper) totals() []result.MemberTotals {
 	var out []result.MemberTotals
 	for _, t := range s.targets {

@@ -72,19 +72,24 @@ func (t *Turn) Do(ctx context.Context, rpc, resource string, send func(context.C
 func (t *Turn) Txn(ctx context.Context, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
 	var resp *clientv3.TxnResponse
 	req = req.As(t.env.values)
+	var bytes int64
+	for _, op := range req.Then {
+		if op.IsPut() {
+			bytes += int64(len(op.KeyBytes()) + len(op.ValueBytes()))
+		}
+	}
+	room := t.env.spend(bytes)
 	err := t.Do(ctx, "txn", resource, func(ctx context.Context, c *clientv3.Client) (r Reply, err error) {
+		if !room { // the run has ended, for the quota's sake: what still waits is not written
+			return Reply{}, context.Canceled
+		}
 		if resp, err = req.Commit(ctx, c); err != nil {
 			return Reply{}, err
 		}
 		if !resp.Succeeded {
 			return Reply{Conflict: true}, nil
 		}
-		for _, op := range req.Then {
-			if op.IsPut() {
-				r.Bytes += int64(len(op.KeyBytes()) + len(op.ValueBytes()))
-			}
-		}
-		return r, nil
+		return Reply{Bytes: bytes}, nil
 	})
 	return resp, err
 }
