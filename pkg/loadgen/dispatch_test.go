@@ -44,7 +44,7 @@ func stageOf(t *testing.T, o Options, horizon time.Duration, actors []Actor, mea
 // answer records a request that is done now.
 func answer(t *Turn) {
 	now := time.Now()
-	t.env.rec.record(result.Op{RPC: "txn", Outcome: result.OK}, t.from, now, now, 0)
+	t.env.rec.record(result.Op{RPC: "txn", Outcome: result.OK}, t.Due, t.from, now, now, 0)
 }
 
 // A server that stands still delays all that is due meanwhile, and the schedule

@@ -98,7 +98,7 @@ func (e *Env) Count(name string, n int64) { e.rec.count(name, n) }
 // say. It began at from, and is over now.
 func (e *Env) Observe(rpc, resource, outcome string, from time.Time, bytes int64) {
 	now := time.Now()
-	e.rec.record(result.Op{RPC: rpc, Resource: resource, Outcome: outcome}, from, from, now, bytes)
+	e.rec.record(result.Op{RPC: rpc, Resource: resource, Outcome: outcome}, from, from, from, now, bytes)
 }
 
 // Event notes something that divides the run, as of now.

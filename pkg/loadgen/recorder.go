@@ -56,8 +56,10 @@ func (r *recorder) begin(at time.Time, warmup time.Duration) {
 	r.begun, r.measureFrom, r.rowFrom = at, at.Add(warmup), at
 }
 
-// record counts a request that was due, sent and done at these times.
-func (r *recorder) record(op result.Op, due, sent, done time.Time, bytes int64) {
+// record counts a request that was due, sent and done at these times. It belongs to
+// the warm-up where the turn that it is of was due in it, so that turns are measured
+// whole or not at all.
+func (r *recorder) record(op result.Op, turn, due, sent, done time.Time, bytes int64) {
 	if !op.Done() {
 		bytes = 0
 	}
@@ -70,7 +72,7 @@ func (r *recorder) record(op result.Op, due, sent, done time.Time, bytes int64) 
 	}
 	w.Bytes += bytes
 	w.Response.Record(done.Sub(due))
-	if due.Before(r.measureFrom) {
+	if turn.Before(r.measureFrom) {
 		return
 	}
 	t, ok := r.totals[op]

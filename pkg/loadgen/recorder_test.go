@@ -26,7 +26,7 @@ func TestMemoryOfALongRun(t *testing.T) {
 				took := time.Duration(2e6 * math.Exp(rnd.NormFloat64())) // as answers are: most near 2 ms, a few far from it
 				rec.scheduled(begun)
 				rec.began(begun, 50*time.Microsecond)
-				rec.record(op, begun, begun, begun.Add(took), 600)
+				rec.record(op, begun, begun, begun, begun.Add(took), 600)
 			}
 			rows = result.AppendRow(rows, rec.closeRow(begun.Add(time.Duration(len(rows)+1)*time.Second)))
 		}
@@ -49,4 +49,23 @@ func TestMemoryOfALongRun(t *testing.T) {
 		t.Errorf("%d of 1200000 requests are counted", n)
 	}
 	runtime.KeepAlive(rows)
+}
+
+// A turn is measured whole or not at all: the second request of one that was due in
+// the warm-up belongs to the warm-up, whenever the first was answered.
+func TestTurnsOfTheWarmupAreNotMeasured(t *testing.T) {
+	rec := newRecorder()
+	begun := time.Now().Add(-time.Minute)
+	rec.begin(begun, 10*time.Second)
+	op := result.Op{RPC: "txn", Outcome: result.OK}
+	at := func(s int) time.Time { return begun.Add(time.Duration(s) * time.Second) }
+	rec.record(op, at(9), at(9), at(9), at(11), 1)
+	rec.record(op, at(9), at(11), at(11), at(12), 1)
+	rec.record(op, at(10), at(10), at(12), at(13), 1)
+	rec.record(op, at(10), at(13), at(13), at(14), 1)
+	var totals result.Totals
+	rec.finish(&totals)
+	if len(totals.Ops) != 1 || totals.Ops[0].Response.Count() != 2 {
+		t.Errorf("%+v, want the two requests of the second turn", totals.Ops)
+	}
 }

@@ -62,7 +62,7 @@ func (t *Turn) Do(ctx context.Context, rpc, resource string, send func(context.C
 	case reply.Conflict:
 		op.Outcome = result.Conflict
 	}
-	t.env.rec.record(op, t.from, sent, done, reply.Bytes)
+	t.env.rec.record(op, t.Due, t.from, sent, done, reply.Bytes)
 	t.from = done
 	return err
 }

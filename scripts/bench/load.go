@@ -28,7 +28,7 @@ func pairs() []pair {
 		return []string{"k8s-endpoints", "--nodes=0", "--pods=" + pods, "--ab", "mode=slices", "mode=endpoints"}
 	}
 	list := func(how string) []string {
-		return []string{"k8s-list", "--objects=20000", "--ab", how, "page-size=0"}
+		return []string{"k8s-list", "--objects=10000", "--period=3s", "--ab", how, "page-size=0"}
 	}
 	return []pair{
 		{"load_heartbeats_status_to_lease_50_images", "written by the load", heartbeats("50")},

@@ -11,6 +11,7 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // loadgenCleanOptions are the flags of kvd loadgen clean.
@@ -59,6 +60,9 @@ that are deleted leave their leases, which run out by themselves.`,
 func runLoadgenClean(ctx context.Context, app *App, o loadgenCleanOptions) error {
 	return app.look(ctx, o.client, func(client *cluster.Client, _ cluster.View) error {
 		report, err := loadgen.Clean(ctx, client, o.CleanOptions, app.Progress())
+		if fault.KindOf(err) == fault.Usage {
+			return err // nothing was done
+		}
 		return errors.Join(err, app.Print(report, func(w io.Writer) error {
 			verb := "deleted"
 			if o.DryRun {

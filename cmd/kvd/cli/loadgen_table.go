@@ -107,7 +107,7 @@ func loadNotes(r result.Report) []string {
 	if len(r.Mix) > 0 {
 		var parts []string
 		for _, m := range r.Mix {
-			parts = append(parts, fmt.Sprintf("%s %.1f (%.1f)", m.Name, m.Sent, m.Model))
+			parts = append(parts, fmt.Sprintf("%s %.3g (%.3g)", m.Name, m.Sent, m.Model))
 		}
 		out = append(out, "sent a second, and by the model of such a cluster: "+strings.Join(parts, ", "))
 	}

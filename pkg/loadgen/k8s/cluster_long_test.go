@@ -6,12 +6,15 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/k8s"
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -54,10 +57,40 @@ func TestClusterMix(t *testing.T) {
 		cancel()
 		compareMix(t, nodes, scale, run)
 		compareServer(t, nodes, scale, run, <-samples)
+		for _, m := range result.Mix(run) { // what the report says of it
+			if m.Off || m.Sent < m.Model*0.95 || m.Sent > m.Model*1.05 {
+				t.Errorf("%d nodes: the report says %.3f %s a second, want %.3f", nodes, m.Sent, m.Name, m.Model)
+			}
+		}
+		if len(run.Totals.Limits) > 0 {
+			t.Logf("%d nodes: this would be exit 9: %q", nodes, run.Totals.Limits)
+		}
+		again, other := c.scheduleOf(t, k, o), o
+		other.Seed++
+		if again != run.Schedule || c.scheduleOf(t, k, other) == again {
+			t.Errorf("%d nodes: schedules %s and %s of one seed, and that of another", nodes, run.Schedule, again)
+		}
 		if s := run.Totals.Servers[0]; s.LeaderChanges != 0 {
 			t.Errorf("%v leader changes", s.LeaderChanges)
 		}
 	}
+}
+
+// scheduleOf begins a load, and stops it in its first second.
+func (s *stage) scheduleOf(t *testing.T, k *k8s.Cluster, o loadgen.Options) string {
+	t.Helper()
+	stop := make(chan struct{})
+	var once sync.Once
+	sink := progress.Func(func(e progress.Event) {
+		if e.Phase == "warming up" {
+			once.Do(func() { close(stop) })
+		}
+	})
+	r, err := loadgen.Run(t.Context(), s.client, k, o, stop, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Schedule
 }
 
 func compareMix(t *testing.T, nodes int, scale float64, run *result.Run) {
