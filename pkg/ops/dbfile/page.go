@@ -98,7 +98,7 @@ type readahead struct {
 }
 
 const (
-	readaheadBytes = 64 << 10
+	readaheadBytes = 256 << 10
 	readaheadGap   = 16 // pages between two that are wanted, from which on they are read apart
 )
 

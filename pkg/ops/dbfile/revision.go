@@ -108,11 +108,10 @@ func decodeRecords(b *Bucket, from []byte, fn func(*Record) error, damage func(*
 		if !ok || bucket {
 			return bad(DamageRevision, fmt.Sprintf("its key %q is no revision", clip(key)))
 		}
-		kv, err := ParseKeyValue(value)
-		if err != nil {
-			return bad(DamageRecord, fmt.Sprintf("revision %s does not decode: %v", rev, err))
+		rec = Record{Revision: rev, Index: index, Offset: p.valueOffset(i), RawKey: key, RawValue: value}
+		if !rec.parse(value) {
+			return bad(DamageRecord, fmt.Sprintf("revision %s does not decode: %v", rev, errWire))
 		}
-		rec = Record{Revision: rev, KeyValue: kv, Index: index, Offset: p.valueOffset(i), RawKey: key, RawValue: value}
 		index++
 		return fn(&rec)
 	}

@@ -215,7 +215,10 @@ func FuzzKeyValue(f *testing.F) {
 	}
 	f.Add(good)
 	f.Add(good[:len(good)-1])
-	f.Add(append(good, 0x4a, 1, 'x')) // an unknown field
+	f.Add(append(good, 0x4a, 1, 'x'))          // an unknown field
+	f.Add([]byte{0x8a, 0, 1, 'k', 0x90, 0, 3}) // tags in more bytes than they take
+	f.Add([]byte{0x10, 0x80, 0, 0x0a, 0x81, 0, 'k'})
+	f.Add(append(good, good...)) // of each field the last holds
 	f.Add(protowire.AppendTag(nil, 1, protowire.StartGroupType))
 	f.Add(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 5)) // a key of another type
 	f.Fuzz(func(t *testing.T, b []byte) {
