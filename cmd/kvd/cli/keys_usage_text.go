@@ -29,7 +29,7 @@ or the kinds that the values say they are.
 
 --since REPORT shows the growth since an earlier report that was made with -o json
 and the same groups. --watch 60s counts instead what is written in that time.`,
-		Cost: `From a file: one pass over its pages on all cores, and another one for each 1.5 million keys more; 200 MiB of memory
+		Cost: `From a file: one pass over its pages on all cores, and another one for each 2 million keys more; 200 MiB of memory
   at most. Nothing is locked and nothing is written.
   From a member: the names of keys (from the server's memory) and a sample of values, --sample (64 MiB) at most, in
   answers of about 1 MiB, from a follower, without the quorum, at --limit-rate or less. --exact reads every live value.

@@ -17,7 +17,7 @@ import (
 // BreakdownFile reads a file once, on all cores, and accounts for each of its
 // bytes: what is live, older, or a deletion is counted in groups, and everything
 // else by what it is. Memory is bounded by FileOptions: of a file with more keys than
-// fit into twice that, some 1.5 millions, all is read once for each part of them.
+// fit into twice that, some 2 millions, all is read once for each part of them.
 //
 // With a prefix only its keys are counted, and not the rest of the file.
 func BreakdownFile(ctx context.Context, s *FileSource, o BreakdownOptions) (Breakdown, error) {
@@ -63,8 +63,10 @@ type fileCount struct {
 // counter is what one reader has counted.
 type counter struct {
 	*fileCount
+	worker uint64
 	groups *groups
-	table  keyTable
+	since  node // deletions of which the record before is not kept
+	log    *keyLog
 }
 
 var errTableFull = errors.New("more keys than fit into the table")
@@ -93,8 +95,9 @@ func (c *fileCount) pass(ctx context.Context) (dbfile.Space, []dbfile.BucketSize
 	}
 	counters := make([]*counter, n)
 	for i := range counters {
-		counters[i] = &counter{fileCount: c, groups: newGroups(c.o)}
-		counters[i].table.max = int(2 * c.s.o.Memory / int64(n) / keyEntryBytes) // no sorter is at work beside it
+		k := &counter{fileCount: c, worker: uint64(i), groups: newGroups(c.o)}
+		k.log = newKeyLog(2*c.s.o.Memory/int64(n), k.older) // no sorter is at work beside it
+		counters[i] = k
 	}
 	space, buckets, err := c.s.db.Survey(ctx, n, func(worker int, r *dbfile.Record) error { return counters[worker].add(r) })
 	if err != nil {
@@ -112,7 +115,7 @@ func (c *counter) add(r *dbfile.Record) error {
 	if r.Index%tellEvery == tellEvery-1 {
 		c.s.o.Sink.Event(progress.Event{Op: c.s.o.Op, Subject: c.s.path, Phase: "reading revisions", Done: c.done.Add(tellEvery), Unit: "revisions"})
 	}
-	hash := maphash.Bytes(c.seed, r.Key)
+	hash := hashOf(c.seed, r.Key)
 	if hash%c.parts != c.part || !c.q.contains(r.Key) {
 		return nil
 	}
@@ -120,32 +123,31 @@ func (c *counter) add(r *dbfile.Record) error {
 		c.groups.root().pass(false, r.Size())
 		return nil
 	}
-	e := c.table.place(hash)
-	if e == nil {
-		return errTableFull
-	}
-	group := c.group(e, r)
-	if e.count > 0 {
-		c.groups.list[e.group].pass(e.tombstone(), int64(e.size))
-	}
-	e.at, e.size, e.group = r.Offset, uint32(min(r.Size(), math.MaxUint32)), group //nolint:gosec // bounded
-	if r.Tombstone {
-		e.at = ^r.Offset
-	}
-	e.count++
-	return nil
+	return c.log.add(hash, r, r.Size(), c.group(r))
 }
 
-// group returns the group of a record. A deletion tells neither lease nor value: it
-// is counted where what it deleted is.
-func (c *counter) group(e *keyEntry, r *dbfile.Record) uint32 {
-	switch {
-	case !r.Tombstone || !c.o.byRecord():
-		return c.groups.of(r.Key, r.Lease, r.Value).index
-	case e.count > 0:
-		return e.group
+// sameGroup stands for the group of the key's record before.
+const sameGroup = math.MaxUint64
+
+// group returns the group of a record, with the counter that has it. A deletion tells
+// neither lease nor value: it is counted where what it deleted is.
+func (c *counter) group(r *dbfile.Record) uint64 {
+	if r.Tombstone && c.o.byRecord() {
+		return sameGroup
 	}
-	return c.groups.flat(string(GroupDeletedSince)).index
+	return c.worker<<32 | uint64(c.groups.of(r.Key, r.Lease, r.Value).index)
+}
+
+// older counts a record of this counter's that is not the state of its key.
+func (c *counter) older(old, newer *keyRecord) {
+	if newer.mark == sameGroup {
+		newer.mark = old.mark
+	}
+	n := &c.since
+	if old.mark != sameGroup {
+		n = c.groups.list[uint32(old.mark)]
+	}
+	n.pass(old.tombstone(), int64(old.size))
 }
 
 // pass counts a record that is not the state of its key, be it an older one or a
@@ -160,32 +162,69 @@ func (n *node) pass(tombstone bool, size int64) {
 	n.history += size
 }
 
-// settle counts the latest record of each key, of which several counters may have
-// one; the later counters have the newer records.
+// settled is what one of several workers counts of the records of all counters.
+type settled struct {
+	groups [][]node // by counter, and as its groups are
+	since  node
+}
+
+func (s *settled) node(mark uint64) *node {
+	if mark == sameGroup {
+		return &s.since
+	}
+	return &s.groups[mark>>32][uint32(mark)]
+}
+
+func (s *settled) older(old, newer *keyRecord) {
+	if newer.mark == sameGroup {
+		newer.mark = old.mark
+	}
+	s.node(old.mark).pass(old.tombstone(), int64(old.size))
+}
+
+// latest counts the latest record of a key.
+func (s *settled) latest(r *keyRecord) {
+	n := s.node(r.mark)
+	if r.tombstone() {
+		n.pass(true, int64(r.size))
+	} else {
+		n.keys++
+		n.live += int64(r.size)
+		n.largest.offer(candidate{n: int64(r.size), at: r.place(), size: int64(r.size)})
+	}
+	if r.count > 1 {
+		n.mostRevised.offer(candidate{n: int64(r.count), at: r.place(), size: int64(r.size)})
+	}
+}
+
+// settle counts what the counters have kept: of each key the latest record, of which
+// several may have one; the later counters have the newer records.
 func settle(counters []*counter) {
+	logs, folders, all := make([]*keyLog, len(counters)), make([]*keyFolder, len(counters)), make([]settled, len(counters))
 	for i, c := range counters {
-		c.table.each(func(e *keyEntry) {
-			n := c.groups.list[e.group]
-			for _, newer := range counters[i+1:] {
-				if f := newer.table.find(e.hash); f != nil {
-					f.count += e.count
-					n.pass(e.tombstone(), int64(e.size))
-					return
-				}
+		logs[i] = c.log
+		for _, k := range counters {
+			all[i].groups = append(all[i].groups, make([]node, len(k.groups.list)))
+		}
+		folders[i] = &keyFolder{older: all[i].older}
+	}
+	foldLogs(logs, folders, func(worker int, s *keyShare) {
+		for i := range s.n {
+			all[worker].latest(s.at(i))
+		}
+	})
+	for w := range all {
+		for i, c := range counters {
+			for j := range all[w].groups[i] {
+				c.groups.list[j].add(&all[w].groups[i][j])
 			}
-			at := e.at
-			if e.tombstone() {
-				at = ^at
-				n.pass(true, int64(e.size))
-			} else {
-				n.keys++
-				n.live += int64(e.size)
-				n.largest.offer(candidate{n: int64(e.size), at: at, size: int64(e.size)})
-			}
-			if e.count > 1 {
-				n.mostRevised.offer(candidate{n: int64(e.count), at: at, size: int64(e.size)})
-			}
-		})
+		}
+		counters[0].since.add(&all[w].since)
+	}
+	for _, c := range counters {
+		if c.since.tombstones > 0 {
+			c.groups.flat(string(GroupDeletedSince)).add(&c.since)
+		}
 	}
 }
 

@@ -232,18 +232,22 @@ func (s *FileSource) Load(_ context.Context, it *Item) error {
 }
 
 // load reads a record into b, and checks that it is still the one that was there.
-
 func (s *FileSource) load(it *Item, b []byte) error {
 	if _, err := s.db.ReadAt(b, it.ref.at); err != nil {
 		return s.torn(&fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: "read", Subject: s.path, Err: err})
 	}
 	kv, err := dbfile.ParseKeyValue(b)
 	if err != nil || !bytes.Equal(kv.Key, it.Key) || kv.ModRevision != it.ModRevision {
-		return s.torn(&fault.Error{Kind: fault.Damage, Cause: "file_changed", Op: "read", Subject: s.path,
-			Msg: fmt.Sprintf("the record at offset %d is another one than a moment ago", it.ref.at)})
+		return s.torn(s.changed(it.ref.at))
 	}
 	it.Value = kv.Value
 	return s.torn(nil)
+}
+
+// changed is the error of a record that is not what it was.
+func (s *FileSource) changed(at int64) error {
+	return &fault.Error{Kind: fault.Damage, Cause: "file_changed", Op: "read", Subject: s.path,
+		Msg: fmt.Sprintf("the record at offset %d is another one than a moment ago", at)}
 }
 
 // give hands a change over, with its value where that is wanted.

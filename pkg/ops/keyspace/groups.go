@@ -113,9 +113,13 @@ func (g *groups) flat(name string) *node {
 	return g.below(g.root(), name)
 }
 
-// branch finds or makes the deepest node of the tree that a key is below. It begins
-// at that of the key before, since many keys have neighbours.
+// branch finds or makes the deepest node of the tree that a key is below. It looks
+// there at once, and else begins at that of the key before, since many keys have
+// neighbours.
 func (g *groups) branch(key []byte) *node {
+	if n, ok := g.named[string(key[:segments(key, g.o.Depth)])]; ok && n.depth == g.o.Depth {
+		return n
+	}
 	n := g.at
 	if n == nil {
 		n = g.root()
@@ -124,25 +128,47 @@ func (g *groups) branch(key []byte) *node {
 		n = n.parent
 	}
 	for n.depth < g.o.Depth {
-		from := len(n.name)
-		if from == 0 && len(key) > 0 && key[0] == '/' {
-			from = 1 // a slash in front opens the first segment, it does not end one
-		}
-		i := bytes.IndexByte(key[from:], '/')
-		if i < 0 {
+		end := segment(key, len(n.name))
+		if end < 0 {
 			break
 		}
-		child, ok := g.named[string(key[:from+i+1])]
+		child, ok := g.named[string(key[:end])]
 		if !ok {
 			if len(g.list) > maxParts {
 				g.capped = true
 				break
 			}
-			child = g.below(n, string(key[:from+i+1]))
+			child = g.below(n, string(key[:end]))
 		}
 		n = child
 	}
 	return n
+}
+
+// segment returns where the segment ends that begins at from, behind its slash; -1
+// where none does.
+func segment(key []byte, from int) int {
+	if from == 0 && len(key) > 0 && key[0] == '/' {
+		from = 1 // a slash in front opens the first segment, it does not end one
+	}
+	i := bytes.IndexByte(key[from:], '/')
+	if i < 0 {
+		return -1
+	}
+	return from + i + 1
+}
+
+// segments returns where the first n segments of a key end, or as many as it has.
+func segments(key []byte, n int) int {
+	end := 0
+	for range n {
+		next := segment(key, end)
+		if next < 0 {
+			break
+		}
+		end = next
+	}
+	return end
 }
 
 func hasPrefix(key []byte, prefix string) bool {
