@@ -46,11 +46,13 @@ func keysGroup(b bench) ([]figure, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
-		figures, err := b.usage(d, file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.name, err)
+		for _, measure := range []func(dataset, string) ([]figure, error){b.usage, b.diff} {
+			figures, err := measure(d, file)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", d.name, err)
+			}
+			all = append(all, figures...)
 		}
-		all = append(all, figures...)
 	}
 	return all, nil
 }
@@ -91,11 +93,30 @@ func (b bench) usage(d dataset, file string) ([]figure, error) {
 		figure{name + "_memory", medianOf(took[0], memory), "MiB", usage.command, note + fmt.Sprintf("; the peak of RssAnon, looked at every %v", sampling)}), nil
 }
 
-// dataset makes the database, unless it is there.
+// later is the snapshot that was taken of the same server once a hundredth of the keys
+// had been written again.
+func later(file string) string { return file + ".later" }
+
+// diff compares the comparison of two snapshots with the usage of one.
+func (b bench) diff(d dataset, file string) ([]figure, error) {
+	differ := []string{b.kvd, "diff", file, later(file), "--stat", "--progress", "none"}
+	took, err := alternate(b.runs, func() (sample, error) { return sampledWith(exitDiffer, differ...) },
+		func() (sample, error) { return sampled(b.kvd, "keys", "usage", file, "--progress", "none") })
+	if err != nil {
+		return nil, err
+	}
+	name := "diff_" + d.name
+	note := b.noteOf(d.String() + ", and the same with a hundredth of the keys written again; the files in the page cache")
+	figures := versus(measuredCommand{name, "kvd diff A B --stat", took[0]}, measuredCommand{"keys_usage_" + d.name, "kvd keys usage FILE", took[1]}, note)
+	return append(figures, figure{name + "_memory", medianOf(took[0], memory), "MiB", "kvd diff A B --stat",
+		note + fmt.Sprintf("; the peak of RssAnon, looked at every %v", sampling)}), nil
+}
+
+// dataset makes the database and its later snapshot, unless they are there.
 func (b bench) dataset(d dataset, dir string) (string, error) {
 	ctx := context.Background()
 	file := filepath.Join(dir, d.name+".db")
-	if _, err := os.Stat(file); err == nil {
+	if _, err := os.Stat(later(file)); err == nil {
 		return file, nil
 	}
 	tmp, err := os.MkdirTemp(dir, "server-")
@@ -111,7 +132,15 @@ func (b bench) dataset(d dataset, dir string) (string, error) {
 	if err := s.write(ctx, d); err != nil {
 		return "", err
 	}
-	return file, s.save(ctx, file)
+	if err := s.save(ctx, file); err != nil {
+		return "", err
+	}
+	again := d
+	again.keys, again.rounds = d.keys/100, 1
+	if err := s.write(ctx, again); err != nil {
+		return "", err
+	}
+	return file, s.save(ctx, later(file))
 }
 
 // write puts every key once in each round, in an order of its own.

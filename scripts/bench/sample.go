@@ -22,7 +22,13 @@ const sampling = 4 * time.Millisecond
 
 // sampled runs a command, throws away what it prints, and watches its memory. Pages
 // of files that it maps are not counted: the kernel takes them back when it wants them.
-func sampled(command ...string) (sample, error) {
+func sampled(command ...string) (sample, error) { return sampledWith(0, command...) }
+
+// exitDiffer is the exit status of kvd diff where the sides differ.
+const exitDiffer = 3
+
+// sampledWith is sampled for a command that ends with this exit status.
+func sampledWith(exit int, command ...string) (sample, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -49,7 +55,7 @@ func sampled(command ...string) (sample, error) {
 	s := sample{seconds: time.Since(began).Seconds()}
 	close(done)
 	s.rssAnon = <-peak
-	if err != nil {
+	if cmd.ProcessState.ExitCode() != exit {
 		return s, fmt.Errorf("%v: %w\n%s", command, err, complaint.Bytes())
 	}
 	s.cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()

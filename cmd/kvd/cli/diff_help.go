@@ -35,8 +35,9 @@ Output is a stream, in the order of the keys; -o json is a line for each key and
 one with the summary. Values of Secrets are masked, unless --show-values.`,
 		Cost: `Of one member at two revisions: the names of the selected keys twice, and the values of what differs. From two places
   every selected value, at --limit-rate (64 MiB/s) or less, unless --trust-revisions, which two members refuse; a file is read twice at most, past
-  the page cache of whoever uses it. --history reads the changes since the earlier revision by a watch. --hash has
-  each member in turn stand still while it reads all it has. Memory is bounded, whatever the size.`,
+  the page cache of whoever uses it. Two files are read on all cores, once for each million of keys, and again only where
+  they differ. --history reads the changes since the earlier revision by a watch. --hash has each member in turn stand
+  still while it reads all it has. Memory is bounded, whatever the size.`,
 		Example: `
   kvd diff @-500 @head                        # what were the last 500 revisions?
   kvd diff backup.db.zst @head --stat         # what has changed since the backup?

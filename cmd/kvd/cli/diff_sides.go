@@ -125,7 +125,7 @@ func (o *diffOptions) openOne(ctx context.Context, app *App, spec sideSpec, othe
 	if err != nil {
 		return side, err
 	}
-	side.Side.Source = side.source
+	side.Side.Source = side.source.Source
 	if side.bounds, err = side.source.Bounds(ctx); err == nil {
 		side.Rev, err = side.revision()
 	}

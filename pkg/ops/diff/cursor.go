@@ -20,12 +20,14 @@ type cursor struct {
 	stop   func()
 }
 
+// walk calls a function for keys, in their order.
+type walk func(context.Context, func(*keyspace.Item) error) error
+
 // newCursor returns a walk before its first step.
-func newCursor(ctx context.Context, s Side, q keyspace.Query) *cursor {
+func newCursor(ctx context.Context, keys walk) *cursor {
 	c := &cursor{}
-	q.Rev = s.Rev
 	c.next, c.stop = iter.Pull(func(yield func(*keyspace.Item) bool) {
-		err := s.Keys(ctx, q, func(i *keyspace.Item) error {
+		err := keys(ctx, func(i *keyspace.Item) error {
 			if !yield(i) {
 				return errStopped
 			}

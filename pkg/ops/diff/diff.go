@@ -140,9 +140,14 @@ func (m *merge) ranges(ctx context.Context) []keyspace.Range {
 
 func (m *merge) run(ctx context.Context, r keyspace.Range) error {
 	q := keyspace.Query{From: r.From, End: r.End, KeysOnly: m.o.ByRevision}
-	a := newCursor(ctx, m.a, q)
+	w, err := m.walks(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	a := newCursor(ctx, w.a)
 	defer a.stop()
-	b := newCursor(ctx, m.b, q)
+	b := newCursor(ctx, w.b)
 	defer b.stop()
 	begin(a, b)
 	h := m.history(ctx, q)

@@ -41,7 +41,7 @@ func written(t *testing.T, puts ...wrote) keyspace.Source {
 	if err := be.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, cfg.Path)
+	s := open(t, cfg.Path, keyspace.FileOptions{})
 	t.Cleanup(func() { s.Close() })
 	return s
 }

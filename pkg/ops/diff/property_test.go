@@ -140,7 +140,7 @@ func (p *past) read(t *rapid.T) map[string]state {
 }
 
 // saved writes what there is into a file, and opens it.
-func (p *past) saved(t *rapid.T, name string) keyspace.Source {
+func (p *past) saved(t *rapid.T, name string, o keyspace.FileOptions) keyspace.Source {
 	p.be.ForceCommit()
 	snap := p.be.Snapshot()
 	defer snap.Close()
@@ -153,11 +153,11 @@ func (p *past) saved(t *rapid.T, name string) keyspace.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, f.Name())
+	return open(t, f.Name(), o)
 }
 
-func open(t interface{ Fatal(args ...any) }, path string) keyspace.Source {
-	s, err := keyspace.OpenFile(context.Background(), path, keyspace.FileOptions{})
+func open(t interface{ Fatal(args ...any) }, path string, o keyspace.FileOptions) keyspace.Source {
+	s, err := keyspace.OpenFile(context.Background(), path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +177,14 @@ func TestDifference(t *testing.T) {
 		defer os.RemoveAll(dir) //nolint:errcheck // a test's
 		p := newPast(rt, dir)
 		defer p.close()
-		early := p.saved(rt, "early.db")
+		memory := keyspace.FileOptions{Memory: rapid.SampledFrom([]int64{0, 1}).Draw(rt, "memory"), SpoolDir: dir}
+		early := p.saved(rt, "early.db", memory)
 		defer early.Close() //nolint:errcheck // only read
 		earlyHead, earlyOldest := p.head(), p.oldest
 		for range rapid.IntRange(0, 40).Draw(rt, "more changes") {
 			p.change(rt)
 		}
-		late, again := p.saved(rt, "late.db"), open(rt, filepath.Join(dir, "late.db"))
+		late, again := p.saved(rt, "late.db", memory), open(rt, filepath.Join(dir, "late.db"), memory)
 		defer late.Close()  //nolint:errcheck // only read
 		defer again.Close() //nolint:errcheck // only read
 
@@ -215,13 +216,19 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// hold compares what a diff says with what two full reads say.
+// hold compares what a diff says with what two full reads say, with what happened in
+// between and without, which two files are compared in another way for.
 func (p *past) hold(t *rapid.T, a, b diff.Side, byRevision bool) {
+	for _, history := range []bool{true, false} {
+		p.holdOne(t, a, b, diff.Options{Layout: keys.Default(), ByRevision: byRevision, History: history, Fields: true})
+	}
+}
+
+func (p *past) holdOne(t *rapid.T, a, b diff.Side, o diff.Options) {
 	before, after := p.reads[a.Rev], p.reads[b.Rev]
 	applied := maps.Clone(before)
 	var last []byte
 	got := map[string]diff.Kind{}
-	o := diff.Options{Layout: keys.Default(), ByRevision: byRevision, History: true, Fields: true}
 	sum, err := diff.Run(context.Background(), a, b, o, func(e *diff.Entry) error {
 		if last != nil && bytes.Compare(last, e.Key) >= 0 {
 			t.Errorf("%q after %q", e.Key, last)
@@ -254,7 +261,7 @@ func (p *past) hold(t *rapid.T, a, b diff.Side, byRevision bool) {
 	for key, revs := range p.written {
 		_, inA := before[key]
 		_, inB := after[key]
-		if !inA && !inB && slices.ContainsFunc(revs, func(r int64) bool {
+		if o.History && !inA && !inB && slices.ContainsFunc(revs, func(r int64) bool {
 			return r > from && r <= to && (r > p.oldest || p.reads[p.oldest][key].mod == r) // a compaction leaves the state at its revision
 		}) {
 			want[key] = diff.Transient

@@ -115,7 +115,7 @@ func (s *scene) live(rev int64) diff.Side {
 
 func (s *scene) file(path string, rev int64) diff.Side {
 	s.t.Helper()
-	f := open(s.t, path)
+	f := open(s.t, path, keyspace.FileOptions{})
 	s.t.Cleanup(func() { f.Close() })
 	return diff.Side{Source: f, Rev: rev}
 }
