@@ -6,7 +6,7 @@ import (
 	"kvd/pkg/ops/keyspace"
 )
 
-// checkShare names the resource or the prefix that most of the live data is in, where live
+// checkShare names the resource, the prefix or the namespace that most of the live data is in, where live
 // data is what fills the file: then neither compaction nor defragmentation helps.
 func checkShare() Check {
 	return Check{
@@ -19,6 +19,9 @@ func checkShare() Check {
 			g := in.Keys.Groups[0]
 			good := fmt.Sprintf("the most is in %s: %s, %s of the live bytes", groupName(g), counted(g.Keys, "key"), percent(g.Share))
 			used, ok := c.m.Status.UsageRatio()
+			if ok && used >= in.Limits.ShareUsage && g.Share < in.Limits.ShareRatio && float64(c.live) >= in.Limits.ShareRatio*float64(c.size) {
+				return in.oneSpace(c), good
+			}
 			if !ok || used < in.Limits.ShareUsage || g.Share < in.Limits.ShareRatio || float64(c.live) < in.Limits.ShareRatio*float64(c.size) {
 				return nil, good
 			}
@@ -34,6 +37,20 @@ func checkShare() Check {
 			return []Finding{f}, ""
 		},
 	}
+}
+
+// oneSpace names the namespace that most of the live data is in, where it is of many
+// resources, none of which has the most by itself.
+func (in *Input) oneSpace(c content) []Finding {
+	if len(in.Keys.Spaces) == 0 || in.Keys.Spaces[0].Share < in.Limits.ShareRatio {
+		return nil
+	}
+	s := in.Keys.Spaces[0]
+	return []Finding{{ID: "KVD-SPACE-007", Severity: Warning, Subject: "namespace " + string(s.Namespace),
+		Summary: fmt.Sprintf("%s of the live bytes are in the namespace %s: %s, %s, of more than one resource; compaction and defragmentation give nothing back of that",
+			percent(s.Share), s.Namespace, counted(s.Keys, "key"), size(s.Bytes)),
+		Evidence: append(c.evidence(in), Evidence{What: "namespace " + string(s.Namespace), Value: float64(s.Bytes), Unit: Bytes, Source: "sample of " + name(c.m), At: in.At}),
+		Remedy:   []string{"kvd keys usage --by namespace", "have its owner delete what is not needed; a ResourceQuota bounds how many objects there may be"}}}
 }
 
 func groupName(g keyspace.Group) string {

@@ -147,6 +147,18 @@ func spaceFixtures() []fixture {
 			w.fill(64*mib, 48*mib, 48*mib)
 			w.stored(1700, 4000, 4010, 46*mib)
 		}, []string{"KVD-SPACE-007 warning"}},
+		{"what is stored: one namespace fills the file, with several resources", func(w *world) {
+			w.fill(64*mib, 48*mib, 48*mib)
+			w.stored(1700, 4000, 4010, 46*mib)
+			w.in.Keys.Groups[0].Share = 0.4
+			w.in.Keys.Spaces = []keyspace.Space{{Namespace: "ci", Keys: 1500, Bytes: 40 * mib, Share: 0.85}}
+		}, []string{"KVD-SPACE-007 warning"}},
+		{"what is stored: several resources in several namespaces", func(w *world) {
+			w.fill(64*mib, 48*mib, 48*mib)
+			w.stored(1700, 4000, 4010, 46*mib)
+			w.in.Keys.Groups[0].Share = 0.4
+			w.in.Keys.Spaces = []keyspace.Space{{Namespace: "ci", Keys: 600, Bytes: 18 * mib, Share: 0.4}}
+		}, nil},
 		{"what is stored: over half of little", func(w *world) { w.stored(1700, 45000, 50200, 20*mib) }, nil},
 
 		{"objects: a value near the limit", func(w *world) { w.in.Keys.Groups[0].Largest = 1500000 }, []string{"KVD-OBJECT-001 warning"}},
