@@ -51,6 +51,7 @@ bench: build ## measure (20 minutes, 6 GiB of disk), and write the figures to do
 	$(GO) test -run '^$$' -bench . ./...
 
 docs: ## write docs/commands from the command tree, alert rules from the limits, and the tables of the recorded trace
+	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestMeasuredFigures$$' -update
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^(TestCommandDocs|TestAlertRules)$$' -update
 	$(GO) test -count=1 ./cmd/kvd -run '^TestTraceTables$$' -update
 

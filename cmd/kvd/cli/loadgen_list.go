@@ -50,7 +50,10 @@ WHAT TO WATCH. Memory of the servers; "list pods", which is the whole list, besi
 "client_sent_bytes".
 
 WHAT TO EXPECT. Peaks of memory that grow with --clients times the size of all
-pods unpaged, and not with --page-size 500 or --stream. With --from-cache lists cost
+pods unpaged, and not with --page-size 500 or --stream. With 10,000 pods and five
+clients a member took ` + measuredLoadListMemoryWholeToPagesOf500 + ` times as much for whole answers as for pages of 500, and
+` + measuredLoadListMemoryWholeToStream + ` times as much as for streams (measured, group load of make bench; its
+database, which is in memory too, counts on either side). With --from-cache lists cost
 some hundred bytes. --serializable spares the leader a question, not the
 member its work.
 ` + loadgenCommon,
