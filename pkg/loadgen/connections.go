@@ -39,11 +39,11 @@ func (p *Policy) Set(s string) error {
 	return fmt.Errorf("%q is not a policy: want spread, leader or followers", s)
 }
 
-// endpoints returns where each of n API servers connects.
-func (p Policy) endpoints(v cluster.View, n int) ([]string, error) {
+// endpoints returns where each of n API servers connects: to none of those to avoid.
+func (p Policy) endpoints(v cluster.View, n int, avoid []string) ([]string, error) {
 	var at []string
 	for _, m := range v.Voters() {
-		if m.Status == nil || p == Leader && m.ID != v.Leader || p == Followers && m.ID == v.Leader {
+		if m.Status == nil || p == Leader && m.ID != v.Leader || p == Followers && m.ID == v.Leader || slices.Contains(avoid, m.Name) {
 			continue
 		}
 		at = append(at, m.Endpoint)
@@ -80,7 +80,7 @@ type connKey struct {
 }
 
 func newConnections(client *cluster.Client, v cluster.View, o Options) (*connections, error) {
-	at, err := o.Policy.endpoints(v, o.APIServers)
+	at, err := o.Policy.endpoints(v, o.APIServers, o.Avoid)
 	if err != nil {
 		return nil, err
 	}

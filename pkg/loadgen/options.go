@@ -30,9 +30,10 @@ type Options struct {
 	StartAt   time.Time     // when the warm-up begins, so that several generators begin together; zero: when all is ready
 	Shard     Shard         // which part of the load is played here
 
-	APIServers int    // each with connections of its own
-	Resources  int    // connections of each; more than the scenario uses stand idle
-	Policy     Policy // to which members
+	APIServers int      // each with connections of its own
+	Resources  int      // connections of each; more than the scenario uses stand idle
+	Policy     Policy   // to which members
+	Avoid      []string // names of members that none of them connects to
 
 	MaxInFlight    int           // turns that may wait or be under way; what is due beyond is left out
 	RequestTimeout time.Duration // kube-apiserver's is 60 s

@@ -18,6 +18,7 @@ func newDrillCmd(app *App) *cobra.Command {
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
 		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
 		newDrillWatcherCmd(app, runDrillPain), newDrillEventsCmd(app, runDrillPain),
+		newDrillRelistCmd(app, runDrillPain), newDrillLeaderCmd(app, runDrillPain),
 		newDrillHeartbeatsCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
 		newDrillBigObjectsCmd(app, runDrillPain))
 }

@@ -35,6 +35,10 @@ func tellPain(w io.Writer, r drill.PainReport, p drill.Phase) error {
 
 func (t *teller) painRun(r drill.PainReport, run drill.PainRun) {
 	t.say("%s, ready after %s. By hand: %s", count(r.Members, "member"), seconds(run.StartSeconds), run.Command)
+	rows(t, reportColumns(), run.Moved)
+	if s := run.Stall; s != nil && s.Seconds > 0 {
+		t.say("%s, %s, stood still (SIGSTOP) for %s, from %s after the load began.", s.Member, s.Role, seconds(s.Seconds), seconds(s.AtSeconds))
+	}
 	l := run.Load
 	if l.Offered.Due == 0 {
 		return

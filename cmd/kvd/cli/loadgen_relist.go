@@ -17,6 +17,7 @@ func (f *relistFlags) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.Period, "period", f.Period, "from one restart of the API servers to the next")
 	fs.Int64Var(&f.PageSize, "page-size", f.PageSize, "objects of an answer (0: all in one)")
 	fs.BoolVar(&f.Stream, "stream", false, "read them as one RangeStream, as API servers since 1.37 do (etcd 3.7)")
+	fs.DurationVar(&f.First, "first", 0, "from the beginning of the load, warm-up included, to the first restart")
 	fs.DurationVar(&f.Stagger, "stagger", 0, "from one API server's restart to the next one's (0: all at once)")
 	fs.IntVar(&f.Nodes, "nodes", f.Nodes, "nodes whose heartbeats go on beside it (0: none)")
 }

@@ -54,6 +54,7 @@ func (o *loadOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.APIServers, "apiservers", o.APIServers, "API servers, each with connections of its own")
 	fs.IntVar(&o.Resources, "resources", o.Resources, "connections of each API server; those the scenario has no use for stand idle (Kubernetes has some 75)")
 	fs.Var(&o.Policy, "endpoints-policy", "to which members they connect: spread (each API server to one, in turn), leader or followers")
+	fs.StringSliceVar(&o.Avoid, "avoid", nil, "names of members that they don't connect to")
 	fs.DurationVar(&o.compaction, "compaction", 5*time.Minute, "how often the API servers compact, as Kubernetes does (0: never)")
 	fs.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "turns that may wait or be under way; what is due beyond is left out, and counted")
 	fs.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long an answer is waited for")

@@ -18,7 +18,11 @@ type Pain struct {
 	Symptom string // the finding that it gives while the load runs, and the remedied load does not
 	Load    Variant
 	Remedy  Variant
+	Members int      // there must be, at least
+	Args    []string // further flags for each
+	Stall   bool     // the member that leads when the cluster starts stands still for a while
 	Gauges  []string // metrics of the members to look at meanwhile
+	Look    float64  // share of the load that the samples of kvd diagnose are apart, 0: lookShare
 	// Figures sets the two runs against each other. Those with a bound are judged.
 	Figures func(pain, remedied PainRun) []Figure
 }
@@ -29,6 +33,7 @@ type Variant struct {
 	Command  string                  // of kvd loadgen, as one types it to do the same by hand; without what all runs have
 	Scenario func() loadgen.Scenario // a fresh one
 	Tune     func(*loadgen.Options)  // changes what suits no scenario's default; may be nil
+	Moved    bool                    // the leadership is moved to another member first
 }
 
 // PainOptions says how to play the drill of a load.
@@ -90,7 +95,17 @@ func PlayPain(ctx context.Context, p Pain, o PainOptions, sink progress.Sink) (P
 	if err := o.check(); err != nil {
 		return PainReport{}, err
 	}
+	if o.Members < p.Members {
+		return PainReport{}, usage("--members %d: want %d to %d", o.Members, p.Members, MaxMembers)
+	}
 	for _, v := range []Variant{p.Load, p.Remedy} {
+		opts := loadgen.DefaultOptions()
+		if v.Tune != nil {
+			v.Tune(&opts)
+		}
+		if err := opts.Check(); err != nil {
+			return PainReport{}, err
+		}
 		if c, ok := v.Scenario().(interface{ Check() error }); ok {
 			if err := c.Check(); err != nil {
 				return PainReport{}, err

@@ -5,6 +5,7 @@ package drill_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kvd/cmd/kvd/drill"
 	"kvd/pkg/ops/fault"
@@ -12,7 +13,7 @@ import (
 
 // pains are all load drills, as their commands play them.
 func pains() []drill.Pain {
-	return []drill.Pain{drill.SlowWatcher(200, 10), drill.Events(250),
+	return []drill.Pain{drill.SlowWatcher(200, 10), drill.Events(250), drill.Leader(500),
 		drill.Heartbeats(1000), drill.Endpoints(1000, 10), drill.BigObjects(1<<20, 16<<10, 5)}
 }
 
@@ -21,6 +22,7 @@ func TestPains(t *testing.T) {
 	for _, p := range pains() {
 		t.Run(p.Name, func(t *testing.T) {
 			o := drill.DefaultPainOptions()
+			o.Members = max(o.Members, p.Members)
 			o.Dir, o.Command = t.TempDir(), painOptions(t).Command
 			o.Command.Args = []string{"serve"}
 			r, err := playPain(t, p, o)
@@ -38,6 +40,7 @@ func TestPainsSabotaged(t *testing.T) {
 	for _, p := range pains() {
 		t.Run(p.Name, func(t *testing.T) {
 			o := drill.DefaultPainOptions()
+			o.Members = max(o.Members, p.Members)
 			o.Dir, o.Command, o.NoRemedy = t.TempDir(), painOptions(t).Command, true
 			r, err := playPain(t, p, o)
 			missing := strings.Join(r.Missing, "\n")
@@ -75,4 +78,28 @@ func TestHeartbeatsOfThree(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPain(t, p, o, r)
+}
+
+// API servers that begin anew, for longer: a busy machine needs it to read everything.
+func TestRelistStorm(t *testing.T) {
+	for name, remedy := range map[string]string{"pages": drill.RelistPages, "stream": drill.RelistStream, "not remedied": drill.RelistPages} {
+		t.Run(name, func(t *testing.T) {
+			o := drill.DefaultPainOptions()
+			o.Duration, o.Dir, o.Command, o.NoRemedy = 30*time.Second, t.TempDir(), painOptions(t).Command, name == "not remedied"
+			p, err := drill.RelistStorm(5000, 12, remedy, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := playPain(t, p, o)
+			switch {
+			case o.NoRemedy && (fault.KindOf(err) != fault.Wanting || r.Outcome != drill.NotProved):
+				t.Errorf("outcome %s, missing %v, error %v", r.Outcome, r.Missing, err)
+			case o.NoRemedy:
+			case err != nil:
+				t.Fatal(err)
+			default:
+				checkPain(t, p, o, r)
+			}
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/plan"
 )
 
 // PainReport is what was done and measured in the drill of a load. Whatever is told
@@ -24,12 +25,15 @@ type PainReport struct {
 
 // PainRun is one load on one cluster.
 type PainRun struct {
-	What         string        `json:"what"`
-	Command      string        `json:"command"` // what puts this load by hand
-	StartSeconds float64       `json:"start_seconds"`
-	Endpoints    []string      `json:"endpoints"`
-	Dir          string        `json:"dir"`
-	Load         result.Report `json:"load"`                 // as kvd loadgen -o json prints it
-	Gauges       []Gauge       `json:"gauges,omitempty"`     // metrics of the members that are not in it
-	CleanedUp    *CleanedUp    `json:"cleaned_up,omitempty"` // of the first cluster, before the second is started
+	What         string            `json:"what"`
+	Command      string            `json:"command"` // what puts this load by hand
+	StartSeconds float64           `json:"start_seconds"`
+	Endpoints    []string          `json:"endpoints"`
+	Dir          string            `json:"dir"`
+	Load         result.Report     `json:"load"`             // as kvd loadgen -o json prints it
+	Gauges       []Gauge           `json:"gauges,omitempty"` // metrics of the members that are not in it
+	Moved        []plan.StepResult `json:"moved,omitempty"`  // what kvd member move-leader reports
+	Stall        *Stall            `json:"stall,omitempty"`
+	Waits        Waits             `json:"waits"`
+	CleanedUp    *CleanedUp        `json:"cleaned_up,omitempty"` // of the first cluster, before the second is started
 }

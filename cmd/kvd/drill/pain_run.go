@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +27,19 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	out := PainRun{What: v.What, Command: fmt.Sprintf("%s --seed %d --warmup %s --duration %s", v.Command, s.o.Seed, s.o.Warmup, s.o.Duration)}
 	began := time.Now()
 	var err error
-	if s.stage, err = newStage(ctx, setting{members: s.o.Members, keep: s.o.Keep, dir: s.o.Dir, command: s.o.Command, quota: s.o.QuotaBytes}, s.sink); err != nil {
+	if s.stage, err = newStage(ctx, setting{members: s.o.Members, keep: s.o.Keep, dir: s.o.Dir, command: s.o.Command, quota: s.o.QuotaBytes, args: s.p.Args}, s.sink); err != nil {
 		return out, nil, err
 	}
 	out.StartSeconds, out.Endpoints, out.Dir = time.Since(began).Seconds(), s.cluster.Endpoints(), s.root
 
+	if out.Stall, err = s.chooseVictim(ctx); err != nil {
+		return out, nil, err
+	}
+	if v.Moved {
+		if out.Moved, err = s.moveAway(ctx); err != nil {
+			return out, nil, err
+		}
+	}
 	opts := loadgen.DefaultOptions()
 	opts.Seed, opts.Duration, opts.Warmup, opts.MetricsURLs = s.o.Seed, s.o.Duration, s.o.Warmup, metrics.Overrides{}
 	for i := range s.cluster.Len() {
@@ -43,7 +52,7 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	beside := []func(context.Context){
 		func(context.Context) { // outlives the load where it takes longer
 			if wait(ctx, s.o.Warmup) == nil {
-				said = s.say(ctx, time.Duration(lookShare*float64(s.o.Duration)))
+				said = s.say(ctx, time.Duration(cmp.Or(s.p.Look, lookShare)*float64(s.o.Duration)))
 			}
 		},
 		func(load context.Context) {
@@ -52,9 +61,14 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 			}
 		},
 	}
+	if st := out.Stall; st != nil {
+		opts.Avoid = []string{st.Member}
+		out.Command += " --avoid " + st.Member
+		beside = append(beside, func(load context.Context) { s.stall(load, st) })
+	}
 	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), beside}, opts, nil, s.sink)
 	if run != nil {
-		out.Load = result.NewReport(run, nil, false)
+		out.Load, out.Waits = result.NewReport(run, nil, false), waitsOf(run)
 	}
 	if err = errors.Join(err, ctx.Err()); err == nil {
 		err = unfit(s.p.Name, out.Load)

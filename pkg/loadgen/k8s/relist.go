@@ -17,6 +17,7 @@ type RelistOptions struct {
 	Period   time.Duration // from one restart of the API servers to the next
 	Stream   bool          // caches fill themselves by RangeStream, in place of pages of 10,000
 	PageSize int64         // objects of a page, without Stream
+	First    time.Duration // until the first of them, from when the load begins
 	Stagger  time.Duration // between the beginnings of two API servers
 	Nodes    int           // whose heartbeats are the foreground
 }
@@ -39,7 +40,7 @@ func (*Relist) Name() string { return "k8s-relist" }
 // Params are the knobs.
 func (r *Relist) Params() map[string]any {
 	return map[string]any{"objects": r.Objects, "kinds": r.Kinds, "period_seconds": r.Period.Seconds(), "stream": r.Stream,
-		"page_size": r.PageSize, "stagger_seconds": r.Stagger.Seconds(), "nodes": r.Nodes}
+		"page_size": r.PageSize, "first_seconds": r.First.Seconds(), "stagger_seconds": r.Stagger.Seconds(), "nodes": r.Nodes}
 }
 
 // Check finds what is wrong with the knobs.
@@ -47,8 +48,8 @@ func (r *Relist) Check() error {
 	switch {
 	case r.Objects < 1 || r.Kinds < 2:
 		return badFlag(r, "--objects must be 1 or more, --kinds 2 or more")
-	case r.Period <= 0 || r.Stagger < 0 || r.PageSize < 0 || r.Nodes < 0:
-		return badFlag(r, "--period must be more than 0; --stagger, --page-size and --nodes can't be negative")
+	case r.Period <= 0 || r.First < 0 || r.Stagger < 0 || r.PageSize < 0 || r.Nodes < 0:
+		return badFlag(r, "--period must be more than 0; --first, --stagger, --page-size and --nodes can't be negative")
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ func (r *Relist) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, err
 			c := &refill{resource: kindName(k), prefix: env.Prefix + "/" + kindName(k) + "/", how: how}
 			c.how.class = kindClass(k)
 			cast.Actors = append(cast.Actors, loadgen.Actor{Name: fmt.Sprintf("cache/%d/%s", i, c.resource), APIServer: i, Act: c.act,
-				Schedule: loadgen.Schedule{Period: r.Period, Delay: time.Duration(i) * r.Stagger, Together: true}})
+				Schedule: loadgen.Schedule{Period: r.Period, Delay: r.First + time.Duration(i)*r.Stagger, Together: true}})
 		}
 	}
 	return cast, nil
