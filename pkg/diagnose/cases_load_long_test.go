@@ -4,7 +4,6 @@ package diagnose_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 
@@ -23,175 +21,6 @@ import (
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
-
-// Case C83: one lease with 100,000 keys, and with fewer.
-func TestCaseKeysOnOneLease(t *testing.T) {
-	t.Parallel()
-	c := begin(t, 1, 0)
-	client := c.Client(t)
-	ctx := servertest.Context(t, 3*time.Minute)
-	grant := func(keys int) clientv3.LeaseID {
-		l, err := client.Grant(ctx, 3600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, ctx := errgroup.WithContext(ctx)
-		for w := range 16 {
-			g.Go(func() error {
-				for i := w * 100; i < keys; i += 16 * 100 {
-					var ops []clientv3.Op
-					for j := i; j < min(i+100, keys); j++ {
-						ops = append(ops, clientv3.OpPut(fmt.Sprintf("/leased/%x/%d", l.ID, j), strings.Repeat("v", 100), clientv3.WithLease(l.ID)))
-					}
-					if _, err := client.Txn(ctx).Then(ops...).Commit(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		return l.ID
-	}
-	grant(1000)
-	grant(9000)
-	belongs(t, look(t, connect(t, c)))
-	id := grant(100000)
-	r := look(t, connect(t, c))
-	belongs(t, r, "KVD-LEASE-001 warning")
-	f := finding(t, r, "KVD-LEASE-001")
-	if f.Subject != fmt.Sprintf("lease %x", id) || evidence(t, f, "keys").Value != 100000 {
-		t.Errorf("%s: %+v", f.Subject, f.Evidence)
-	}
-	if _, err := client.Revoke(ctx, id); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) { // of a second try, after one that took long
-		t.Fatal(err)
-	}
-	good := look(t, connect(t, c))
-	belongs(t, good)
-	remedied(t, "KVD-LEASE-001", r, good, "etcdctl lease revoke ID, and fewer keys on each from then on")
-}
-
-// Case C85: a lease that nobody renews outlives its time while leaders change.
-func TestCaseLeasesAndElections(t *testing.T) {
-	t.Parallel()
-	c := begin(t, 3, 0)
-	client := c.Client(t)
-	ctx := servertest.Context(t, 2*time.Minute)
-	l, err := client.Grant(ctx, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Put(ctx, "held", "x", clientv3.WithLease(l.ID)); err != nil {
-		t.Fatal(err)
-	}
-	moving, stopMoving := context.WithCancel(ctx)
-	moved := make(chan struct{})
-	go func() {
-		defer close(moved)
-		tick := time.NewTicker(5 * time.Second)
-		defer tick.Stop()
-		for n := 1; moving.Err() == nil; n++ {
-			move(moving, t, c)
-			select {
-			case <-tick.C:
-			case <-moving.Done():
-			}
-		}
-	}()
-	r := look(t, connect(t, c), func(o *diagnose.CollectOptions) { o.Interval = 8 * time.Second })
-	stopMoving()
-	<-moved
-	belongs(t, r, "KVD-LEASE-002 warning", "KVD-RAFT-003 warning")
-	f := finding(t, r, "KVD-LEASE-002")
-	if len(f.ExplainedBy) != 1 || f.ExplainedBy[0] != "KVD-RAFT-003" || strings.Contains(f.Summary, "clock") {
-		t.Errorf("%+v", f)
-	}
-	good := look(t, connect(t, c), func(o *diagnose.CollectOptions) { o.Interval = 3 * time.Second })
-	belongs(t, good)
-	remedied(t, "KVD-LEASE-002", r, good, "end the elections")
-	remedied(t, "KVD-RAFT-003", r, good, "end the elections")
-}
-
-// move hands the leadership to the next member.
-func move(ctx context.Context, t *testing.T, c *servertest.Cluster) {
-	t.Helper()
-	for i := range c.Len() {
-		s, err := c.Client(t).Status(ctx, c.Endpoint(i))
-		if err != nil || s.Leader != s.Header.MemberId {
-			continue
-		}
-		to, err := c.Client(t).Status(ctx, c.Endpoint((i+1)%c.Len()))
-		if err == nil {
-			_, err = c.Client(t, c.Endpoint(i)).MoveLeader(ctx, to.Header.MemberId)
-		}
-		if err != nil && ctx.Err() == nil {
-			t.Logf("move: %v", err)
-		}
-		return
-	}
-}
-
-// Case C81: the ladder of sizes. What is near the limit is named.
-func TestCaseSizes(t *testing.T) {
-	t.Parallel()
-	c := begin(t, 1, 0, "--max-request-bytes=10485760")
-	client := c.Client(t)
-	put(t, client, "/registry/configmaps/a/c", 50, 50, 700<<10)
-	belongs(t, look(t, connect(t, c), all))
-	put(t, client, "/registry/secrets/a/s", 1, 1, 1400<<10)
-	r := look(t, connect(t, c), all)
-	belongs(t, r, "KVD-OBJECT-001 warning")
-	f := finding(t, r, "KVD-OBJECT-001")
-	if f.Subject != "secrets" || evidence(t, f, "largest seen").Value < 1400<<10 {
-		t.Errorf("%+v", f)
-	}
-}
-
-// all reads every value of a small store.
-func all(o *diagnose.CollectOptions) { o.SampleBytes = 256 << 20 }
-
-// Case C79 with real disks: one of three members has a disk whose flushes are
-// delayed, and is named with the ratio to its peers. With healthy disks the same
-// load names nobody.
-func TestCaseSlowDisk(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not there")
-	}
-	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3, Dir: memory(t)}})
-	load, stopLoad := context.WithCancel(t.Context())
-	defer stopLoad()
-	go writeSteadily(load, c.Client(t))
-	long := func(o *diagnose.CollectOptions) {
-		o.Limits, o.Interval = diagnose.DefaultLimits(), 10*time.Second
-		o.Limits.SlowApplies, o.Limits.CommitP99 = 1e6, 1e6
-	}
-	belongs(t, look(t, connect(t, c), long))
-
-	follower := (c.Leader(t) + 1) % 3
-	slow := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=60000", "-p", strconv.Itoa(c.PID(follower)))
-	if err := slow.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = slow.Process.Signal(os.Interrupt); _ = slow.Wait() }()
-	r := look(t, connect(t, c), long)
-	f := finding(t, r, "KVD-DISK-001")
-	if f.Subject != c.Name(follower) {
-		t.Errorf("subject %s, want %s: %s", f.Subject, c.Name(follower), f.Summary)
-	}
-	mentions(t, f.Summary, "and only its", "times that of its peers")
-	if ratio := evidence(t, f, "times the p99 of its peers").Value; ratio < 4 {
-		t.Errorf("ratio %.1f", ratio)
-	}
-	for _, g := range got(r) {
-		if g != "KVD-DISK-001 warning" && g != "KVD-RAFT-003 warning" && g != "KVD-READ-001 warning" {
-			t.Errorf("unexpected %s", g)
-		}
-	}
-	shows(t, r, "KVD-DISK-001")
-}
 
 // memory is a folder in memory, where flushes take no time.
 func memory(t *testing.T) string {
