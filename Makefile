@@ -57,7 +57,7 @@ docs: ## write docs/commands from the command tree, alert rules from the limits,
 
 findings: build ## run the cases of diagnose on real servers, and write docs/findings from what they show
 	rm -f pkg/diagnose/testdata/runs/*.json
-	KVD_RECORD_RUNS=$(CURDIR)/pkg/diagnose/testdata/runs $(GO) test -trimpath -count=1 -tags long ./pkg/diagnose -run '^TestCase'
+	KVD_RECORD_RUNS=$(CURDIR)/pkg/diagnose/testdata/runs $(GO) test -trimpath -count=1 -timeout 40m -parallel 6 -tags long ./pkg/diagnose -run '^TestCase'
 	KVD_RECORD_RUNS=$(CURDIR)/pkg/diagnose/testdata/runs $(GO) test -trimpath -count=1 -tags long ./pkg/diagnose -run '^TestRecordFixtures$$'
 	$(GO) test -count=1 ./cmd/kvd/cli -run '^TestFindingPages$$' -update
 
