@@ -2,7 +2,10 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/fault"
@@ -25,8 +28,25 @@ func (k *keyArgs) read(op string, args []string) (err error) {
 	}
 	if len(args) > 1 {
 		k.path = args[1]
+	} else if err == nil {
+		err = noKey(op, args[0])
 	}
 	return errors.Join(err, k.source.check(op, k.path))
+}
+
+// noKey is the error of a command that was given a SOURCE and no KEY: it would ask a
+// cluster for a key with the name of a file.
+func noKey(op, arg string) error {
+	info, err := os.Stat(arg)
+	if err == nil && info.IsDir() {
+		info, err = os.Stat(filepath.Join(arg, "member", "snap", "db"))
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Usage, Cause: "argument", Op: op, Subject: arg, Msg: "this is a file, and no KEY is given",
+		Hint: fmt.Sprintf(`want "kvd %s KEY %s"; "kvd keys list %s" names its keys. A key of a running cluster that has the name of a file is written \x%02x%s`,
+			op, arg, arg, arg[0], arg[1:])}
 }
 
 // missing is the error of a command whose key is not there.
