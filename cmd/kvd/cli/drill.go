@@ -19,7 +19,7 @@ func newDrillCmd(app *App) *cobra.Command {
 		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
 		newDrillWatcherCmd(app, runDrillPain), newDrillEventsCmd(app, runDrillPain),
 		newDrillRelistCmd(app, runDrillPain), newDrillLeaderCmd(app, runDrillPain),
-		newDrillHeartbeatsCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
+		newDrillHeartbeatsCmd(app, runDrillPain), newDrillBigListCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
 		newDrillBigObjectsCmd(app, runDrillPain))
 }
 

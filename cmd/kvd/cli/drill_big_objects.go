@@ -23,7 +23,7 @@ func (o *drillBigObjectsOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.size, "size", "what each ConfigMap holds")
 	fs.Var(&o.chunk, "chunk", "what each part holds, in the remedied load")
 	fs.Float64Var(&o.rate, "rate", 5, "changes in a second")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillBigObjectsCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

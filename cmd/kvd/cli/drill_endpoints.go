@@ -19,7 +19,7 @@ type drillEndpointsOptions struct {
 func (o *drillEndpointsOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.pods, "pods", 1000, "pods of the Service; one Endpoints object lists 1000 at most")
 	fs.Float64Var(&o.rate, "pod-rate", 10, "pods replaced in a second")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillEndpointsCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

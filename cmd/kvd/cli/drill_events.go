@@ -17,7 +17,7 @@ type drillEventsOptions struct {
 
 func (o *drillEventsOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.rate, "rate", 250, "Events a second; one in five repeats an earlier one")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillEventsCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

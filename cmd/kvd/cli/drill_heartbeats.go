@@ -17,7 +17,7 @@ type drillHeartbeatsOptions struct {
 
 func (o *drillHeartbeatsOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.nodes, "nodes", 1000, "how many nodes say that they live")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillHeartbeatsCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

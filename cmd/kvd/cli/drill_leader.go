@@ -17,7 +17,9 @@ type drillLeaderOptions struct {
 
 func (o *drillLeaderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.nodes, "nodes", 500, "how many nodes say that they live")
-	o.painFlags.addFlagsFor(fs, 3)
+	d := drill.DefaultPainOptions()
+	d.Members = 3
+	o.painFlags.addFlags(fs, d)
 }
 
 func newDrillLeaderCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

@@ -14,12 +14,9 @@ type painFlags struct {
 	quota byteSize
 }
 
-func (f *painFlags) addFlags(fs *pflag.FlagSet) { f.addFlagsFor(fs, 1) }
-
-// addFlagsFor has another number of members by default.
-func (f *painFlags) addFlagsFor(fs *pflag.FlagSet, members int) {
-	f.PainOptions = drill.DefaultPainOptions()
-	f.Members = members
+// addFlags has these defaults.
+func (f *painFlags) addFlags(fs *pflag.FlagSet, o drill.PainOptions) {
+	f.PainOptions = o
 	fs.IntVar(&f.Members, "members", f.Members, "members of each cluster, 1 to 5")
 	fs.Var(&f.quota, "quota", "--quota-backend-bytes of each member (default: etcd's, 2 GiB)")
 	fs.Uint64Var(&f.Seed, "seed", f.Seed, "what all that is random follows from, in both loads")

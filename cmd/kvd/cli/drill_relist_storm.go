@@ -20,7 +20,7 @@ func (o *drillRelistOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.objects, "objects", 5000, "pods that there are, and as many ConfigMaps")
 	fs.IntVar(&o.apiservers, "apiservers", 12, "who begin anew at the same moment")
 	fs.StringVar(&o.remedy, "remedy", drill.RelistPages, "how they read then: pages, or stream (etcd 3.7's RangeStream)")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillRelistCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

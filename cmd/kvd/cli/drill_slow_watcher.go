@@ -19,7 +19,7 @@ type drillWatcherOptions struct {
 func (o *drillWatcherOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.informers, "informers", 200, "who follow the pods; one of them reads slowly")
 	fs.Float64Var(&o.rate, "rate", 10, "updates of pods in a second")
-	o.painFlags.addFlags(fs)
+	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
 }
 
 func newDrillWatcherCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

@@ -77,6 +77,8 @@ const (
 	fromStore     = "etcd_debugging_mvcc_total_put_size_in_bytes"
 	fromPeers     = "etcd_network_peer_sent_bytes_total"
 	fromClients   = "etcd_network_client_grpc_sent_bytes_total"
+	fromMemory    = "process_resident_memory_bytes"
+	fromCPU       = "process_cpu_seconds_total"
 	fromInUse     = "etcd_mvcc_db_total_size_in_use_in_bytes"
 )
 

@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +12,6 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 )
-
-// lookShare is how much of the load the two samples of kvd diagnose are apart. What it
-// reads besides, which is after the second, is to come under load as well.
-const lookShare = 0.6
 
 // compaction is kube-apiserver's, and the default of kvd loadgen.
 const compaction = 5 * time.Minute
@@ -48,13 +43,8 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	if v.Tune != nil {
 		v.Tune(&opts)
 	}
-	var said *Said
+	look := s.newLook(ctx)
 	beside := []func(context.Context){
-		func(context.Context) { // outlives the load where it takes longer
-			if wait(ctx, s.o.Warmup) == nil {
-				said = s.say(ctx, time.Duration(cmp.Or(s.p.Look, lookShare)*float64(s.o.Duration)))
-			}
-		},
 		func(load context.Context) {
 			if wait(load, s.o.Warmup) == nil {
 				out.Gauges = s.gauges(load, s.p.Gauges)
@@ -66,14 +56,14 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 		out.Command += " --avoid " + st.Member
 		beside = append(beside, func(load context.Context) { s.stall(load, st) })
 	}
-	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), beside}, opts, nil, s.sink)
+	run, err := loadgen.Run(ctx, s.client, &watched{k8s.WithCompaction(v.Scenario(), compaction), look, beside}, opts, nil, s.sink)
 	if run != nil {
 		out.Load, out.Waits = result.NewReport(run, nil, false), waitsOf(run)
 	}
-	if err = errors.Join(err, ctx.Err()); err == nil {
-		err = unfit(s.p.Name, out.Load)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return out, nil, err // it may look on
 	}
-	return out, said, err
+	return out, look.said, unfit(s.p.Name, out.Load)
 }
 
 // unfit is the error of a load that was not offered whole. One that was offered late,
@@ -89,19 +79,4 @@ func unfit(drill string, r result.Report) error {
 		return nil
 	}
 	return e
-}
-
-// watched is a scenario beside which something else is done from its first turn on.
-type watched struct {
-	loadgen.Scenario
-	beside []func(load context.Context)
-}
-
-// Setup adds it to the cast.
-func (w *watched) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error) {
-	cast, err := w.Scenario.Setup(ctx, env)
-	for _, do := range w.beside {
-		cast.Background = append(cast.Background, loadgen.Beside{Run: func(load context.Context) error { do(load); return nil }})
-	}
-	return cast, err
 }

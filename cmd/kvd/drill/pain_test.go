@@ -89,6 +89,9 @@ func TestPainUsage(t *testing.T) {
 	if _, err := drill.PlayPain(t.Context(), drill.Heartbeats(0), o, progress.Discard); fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), "--nodes") {
 		t.Errorf("no node: %v", err)
 	}
+	if _, err := drill.BigList(10, 1, "hope"); fault.KindOf(err) != fault.Usage {
+		t.Errorf("no remedy: %v", err)
+	}
 }
 
 // A figure is judged by how many times one number is the other.
@@ -110,6 +113,27 @@ func TestFigures(t *testing.T) {
 		why := tc.f.Judge()
 		if tc.f.Verdict != tc.want || (why != "") != (tc.want == drill.FigureBroken) {
 			t.Errorf("%s: %s (%s), want %s", name, tc.f.Verdict, why, tc.want)
+		}
+	}
+}
+
+// That a finding is not given says nothing where its check could not look.
+func TestNotLooked(t *testing.T) {
+	lacks := func(check string) *drill.Said {
+		return &drill.Said{NotLooked: []diagnose.NotLooked{{Check: check, Missing: diagnose.Missing{Subject: "m1", Why: "no answer"}}}}
+	}
+	for name, tc := range map[string]struct {
+		said *drill.Said
+		want string
+	}{
+		"all was looked at":      {&drill.Said{}, ""},
+		"nobody answered":        {&drill.Said{Error: "connection refused"}, "connection refused"},
+		"the check was not made": {lacks("memory"), "m1: no answer"},
+		"another was not made":   {lacks("written bytes"), ""},
+		"one that there is not":  {lacks("nothing"), ""},
+	} {
+		if got := drill.Without(tc.said, "KVD-MEM-001"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

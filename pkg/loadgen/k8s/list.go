@@ -108,7 +108,7 @@ func (l *List) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error
 	}
 	for i := range l.Clients {
 		cast.Actors = append(cast.Actors, loadgen.Actor{Name: fmt.Sprintf("lister/%d", i), APIServer: i,
-			Schedule: loadgen.Schedule{Period: l.Period, Jitter: 0.1}, Act: act(i)})
+			Schedule: loadgen.Schedule{Period: l.Period, Jitter: 0.1, Sliding: true}, Act: act(i)})
 	}
 	return cast, nil
 }
