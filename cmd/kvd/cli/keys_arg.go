@@ -45,8 +45,8 @@ func noKey(op, arg string) error {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Usage, Cause: "argument", Op: op, Subject: arg, Msg: "this is a file, and no KEY is given",
-		Hint: fmt.Sprintf(`want "kvd %s KEY %s"; "kvd keys list %s" names its keys. A key of a running cluster that has the name of a file is written \x%02x%s`,
-			op, arg, arg, arg[0], arg[1:])}
+		Hint: fmt.Sprintf(`want "kvd %s KEY %s"; "kvd keys list %s" names its keys. For a key of a running cluster that has the name of a file, write its first byte in hexadecimal, see --help`,
+			op, arg, arg)}
 }
 
 // missing is the error of a command whose key is not there.
