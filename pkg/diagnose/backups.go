@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -34,8 +35,8 @@ func (in *Input) AddBackups(dir string) {
 		return nil
 	})
 	if err != nil {
-		in.Missing = append(in.Missing, Missing{Need: NeedBackups, Subject: dir, Why: err.Error(), Hint: "--backups wants a directory that can be read"})
-		return
+		in.Missing = append(in.Missing, Missing{Need: NeedBackups, Subject: dir, Why: err.Error(), Hint: "--backups wants a directory that can be read", Denied: errors.Is(err, fs.ErrPermission)})
+		b.Unread = err.Error()
 	}
 	in.Backups = &b
 }

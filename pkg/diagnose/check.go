@@ -37,6 +37,7 @@ const (
 	NeedHashes  Need = "HashKV of the members"
 	NeedBackups Need = "backups"
 	NeedDirs    Need = "data directories"
+	NeedCluster Need = "the running cluster" // a comparison goes without it
 	NeedFiles   Need = "directories and files"
 	NeedDBs     Need = "databases"
 	NeedContent Need = "what is stored"
@@ -110,6 +111,9 @@ func run(in *Input, checks []Check) Report {
 		r.Checks = append(r.Checks, Result{Check: c.Name, Asks: c.Asks, Findings: len(found), Measured: measured})
 		r.NotLooked = append(r.NotLooked, in.partly(c)...)
 		for _, f := range found {
+			if f.elsewhere {
+				continue
+			}
 			r.Findings = append(r.Findings, complete(f))
 		}
 	}
@@ -121,7 +125,10 @@ func run(in *Input, checks []Check) Report {
 
 // complete fills in what the catalogue knows of a finding.
 func complete(f Finding) Finding {
-	f.Why, f.Page = Catalogue()[f.ID].Why, "docs/findings/"+f.ID+".md"
+	f.Page = "docs/findings/" + f.ID + ".md"
+	if f.Why == "" {
+		f.Why = Catalogue()[f.ID].Why
+	}
 	if f.Evidence == nil {
 		f.Evidence = []Evidence{}
 	}

@@ -9,7 +9,11 @@ func checkBackups() Check {
 		Look: func(in *Input) ([]Finding, string) {
 			b := in.Backups
 			if b.Newest == "" {
-				return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: "there is no backup in " + b.Dir,
+				what := "there is no backup in " + b.Dir
+				if b.Unread != "" {
+					what = "no backup was found: " + b.Unread
+				}
+				return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: what,
 					Evidence: []Evidence{{What: "snapshots", Value: 0, Unit: Count, Source: b.Dir, At: in.At}}, Remedy: []string{"kvd snapshot save " + b.Dir + "/FILE"}}}, ""
 			}
 			age := in.At.Sub(b.At).Seconds()

@@ -14,15 +14,18 @@ type DirLine struct {
 	Path            string  `json:"path"`
 	Member          string  `json:"member_id"`
 	Name            string  `json:"name,omitempty"`
-	Cluster         string  `json:"cluster_id"`
+	Cluster         string  `json:"cluster_id"` // empty: not known, as where there is no log
 	Term            uint64  `json:"last_term"`
 	Last            uint64  `json:"last_index"`
 	Commit          uint64  `json:"commit_index"`
 	ConsistentIndex *uint64 `json:"consistent_index,omitempty"`
 	Revision        *int64  `json:"revision,omitempty"`
-	Starts          string  `json:"outcome"`
+	Starts          string  `json:"outcome"` // as of wal.Outcome, or no_log
 	Newest          bool    `json:"newest"`
 }
+
+// noLog stands in place of an outcome for a directory with nothing in it.
+const noLog = "no_log"
 
 // compareDirs sets directories side by side and says which is the newest: by the
 // term, then the index of the last entry, as raft compares logs (isUpToDate in
@@ -32,9 +35,10 @@ func compareDirs(all []Dir) ([]DirLine, string) {
 	best := -1
 	for _, d := range all {
 		if d.Log == nil {
+			out = append(out, DirLine{Path: d.Path, Starts: noLog})
 			continue
 		}
-		l := DirLine{Path: d.Path, Member: d.Log.Member.String(), Cluster: d.Log.Cluster.String(), Term: d.Log.Numbers.Last.Term, Last: d.Log.Numbers.Last.Index,
+		l := DirLine{Path: d.Path, Member: orEmpty(d.Log.Member), Cluster: orEmpty(d.Log.Cluster), Term: d.Log.Numbers.Last.Term, Last: d.Log.Numbers.Last.Index,
 			Commit: d.Log.Numbers.Commit, ConsistentIndex: d.Log.Numbers.Consistent, Starts: string(d.verdict().Outcome), Name: d.name()}
 		if d.DB != nil && d.DB.Content != nil {
 			l.Revision = &d.DB.Content.Revision
@@ -50,14 +54,18 @@ func compareDirs(all []Dir) ([]DirLine, string) {
 	b := &out[best]
 	b.Newest = true
 	why := fmt.Sprintf("keep %s: its log goes furthest of those that can be used, to term %d, index %d", b.Path, b.Term, b.Last)
-	var same, other []string
+	var same, other, unknown []string
 	for i, l := range out {
 		switch {
-		case i == best:
+		case i == best, l.Starts == noLog:
+		case l.Cluster == "" || b.Cluster == "":
+			unknown = append(unknown, l.Path)
 		case l.Cluster != b.Cluster:
 			other = append(other, l.Path)
 		case l.Term == b.Term && l.Last == b.Last:
 			same = append(same, l.Path)
+		case l.Last < b.Last:
+			why += fmt.Sprintf("; the log of %s ends %s before", l.Path, counted(b.Last-l.Last, "entry"))
 		}
 	}
 	if len(same) > 0 {
@@ -66,7 +74,21 @@ func compareDirs(all []Dir) ([]DirLine, string) {
 	if len(other) > 0 {
 		why += "; " + list(other) + " belongs to another cluster, whose indexes do not compare"
 	}
+	if len(unknown) > 0 {
+		why += "; of " + list(unknown) + " the cluster is unknown: a log tells it, and there is none"
+		if b.Cluster == "" {
+			why += " in " + b.Path
+		}
+	}
 	return out, why
+}
+
+// orEmpty is an ID, of which 0 is none.
+func orEmpty(id wal.ID) string {
+	if id == 0 {
+		return ""
+	}
+	return id.String()
 }
 
 func further(a, b DirLine) bool {
@@ -97,7 +119,7 @@ func checkDirs() Check {
 	return Check{
 		Name: "directories", Asks: "do the directories belong together, and to the cluster?",
 		IDs:   []string{"KVD-CORRUPT-002", "KVD-RAFT-008", "KVD-RAFT-011", "KVD-RAFT-012", "KVD-SPACE-001", "KVD-CORRUPT-001"},
-		Needs: []Need{NeedDirs},
+		Needs: []Need{NeedDirs, NeedCluster},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
 			for i := range in.Dirs {
@@ -109,6 +131,7 @@ func checkDirs() Check {
 				out = append(out, d.unstarted()...)
 				out = append(out, d.alarms()...)
 			}
+			out = append(out, in.behind()...)
 			out = append(out, in.apart()...)
 			return out, fmt.Sprintf("%s looked at", counted(len(in.Dirs), "directory"))
 		},
@@ -118,7 +141,7 @@ func checkDirs() Check {
 // amongPeers compares a log with what the running members know.
 func (in *Input) amongPeers(d *Dir) []Finding {
 	v := in.view()
-	if v.ID == 0 || d.Holder != "" {
+	if v.ID == 0 || d.Holder != "" || d.Log.Cluster == 0 {
 		return nil
 	}
 	var commit uint64
@@ -230,7 +253,7 @@ func compare(a, b *Dir) (comparable, differ bool) {
 }
 
 func judgeApart(all []*Dir) (Finding, bool) {
-	var odd, some []string
+	var odd, some, files []string
 	revisions := map[int64]bool{}
 	for _, a := range all {
 		others, differ := 0, 0
@@ -245,7 +268,7 @@ func judgeApart(all []*Dir) (Finding, bool) {
 			}
 		}
 		if differ > 0 {
-			some = append(some, a.Path)
+			some, files = append(some, a.Path), append(files, a.DB.File)
 		}
 		if 2*differ > others+1 { // of those that it can be compared with, and itself
 			odd = append(odd, a.Path)
@@ -258,7 +281,7 @@ func judgeApart(all []*Dir) (Finding, bool) {
 		Remedy: []string{"rebuild it from the rest: kvd member replace NAME, with an empty data dir: no restore"}}
 	if len(odd) == 0 || len(odd) == len(some) {
 		f.Subject, f.Summary = list(some), list(some)+" hold different data, and there is no majority, do not guess"
-		f.Remedy = []string{"kvd diff " + some[0] + "/member/snap/db " + some[1] + "/member/snap/db --stat: what differs; decide which data to keep", "rebuild the other: kvd member replace NAME, with an empty data dir"}
+		f.Remedy = []string{"kvd diff " + files[0] + " " + files[1] + " --stat: what differs; decide which data to keep", "rebuild the other: kvd member replace NAME, with an empty data dir"}
 	}
 	if len(revisions) > 1 {
 		f.Summary += "; by the same entries they have come to different revisions, as after restores from different snapshots"

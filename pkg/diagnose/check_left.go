@@ -14,7 +14,7 @@ func checkLeft() Check {
 					out = append(out, held(d.Path, d.Holder))
 				}
 				for _, s := range d.Snaps {
-					if f, odd := s.finding(d.Path); odd {
+					if f, odd := s.finding(d.memberDir()); odd {
 						out = append(out, f)
 					}
 				}
@@ -45,7 +45,7 @@ func (s SnapFile) finding(dir string) (Finding, bool) {
 	if s.Damaged == "" {
 		return Finding{}, false
 	}
-	return Finding{ID: "KVD-OPS-004", Severity: Info, Subject: dir + "/member/snap/" + s.Name, Summary: fmt.Sprintf("%s is damaged (%s); a start of etcd 3.7 does not read it, one of 3.6 would", s.Name, s.Damaged),
+	return Finding{ID: "KVD-OPS-004", Severity: Info, Subject: dir + "/snap/" + s.Name, Summary: fmt.Sprintf("%s is damaged (%s); a start of etcd 3.7 does not read it, one of 3.6 would", s.Name, s.Damaged),
 		Evidence: []Evidence{{What: "damage", Text: s.Damaged, Source: s.Name}, {What: "in the log's snapshot records", Text: map[bool]string{true: "yes", false: "no"}[s.Known], Source: dir}},
 		Remedy:   []string{"nothing to do on 3.7.2 and later; before a downgrade let the member write a new one"}}, true
 }

@@ -61,8 +61,9 @@ func (d *Dir) start() []Finding {
 		if aboutPair(w.Cause) {
 			id = "KVD-CORRUPT-004"
 		}
-		if d.damagedDB() && w.Cause == wal.CauseUnread {
-			continue // checkDatabase says it
+		if d.damagedDB() && w.Cause == wal.CauseUnread { // checkDatabase says it; of the log a start sees nothing then
+			out = append(append(out, Finding{ID: "KVD-CORRUPT-005", Subject: d.Path, elsewhere: true}), d.damagedToo()...)
+			continue
 		}
 		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),
 			Summary: d.verdict().Outcome.Words() + ": " + w.Says}
@@ -83,6 +84,23 @@ func (d *Dir) start() []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// damagedToo tells of damage in a log that a start does not come to, since it ends on the
+// database before.
+func (d *Dir) damagedToo() []Finding {
+	if len(d.Log.Damages) == 0 {
+		return nil
+	}
+	b := d.Log.Damages[0]
+	f := Finding{ID: "KVD-CORRUPT-003", Severity: Critical, Subject: d.Path, Summary: fmt.Sprintf("the log is damaged as well as the database: %s: %s", b.Position, b.Why),
+		Evidence: append(d.numbers(), Evidence{What: "damages found", Value: float64(d.Log.Damaged), Unit: Count, Source: d.Log.Dir}),
+		Remedy:   []string{"keep a copy of the directory before anything is started on it", "kvd wal verify " + d.Path + ": every damage, with its place"}}
+	if b.Repaired() && b.Behind == 0 {
+		f.Severity = Warning
+		f.Summary += "; that alone etcd would repair itself"
+	}
+	return []Finding{f}
 }
 
 // verdict is what a start does: that of etcd 3.7, or of the version that wrote the
@@ -182,8 +200,12 @@ func checkDatabase() Check {
 			var out []Finding
 			var good []string
 			for _, s := range in.stored() {
+				if s.dir == nil && s.v.Verdict == snapshot.Unproven {
+					out = append(out, unproven(s))
+					continue
+				}
 				if s.v.Verdict == snapshot.Restorable || s.v.Verdict == snapshot.Unproven {
-					good = append(good, fmt.Sprintf("%s: %s", s.path, s.v.Class))
+					good = append(good, fmt.Sprintf("%s: %s", s.path, inWords(s.v.Class)))
 					continue
 				}
 				f := Finding{ID: "KVD-CORRUPT-005", Severity: Critical, Subject: s.path, Summary: s.v.Verdict.Words() + ": " + s.v.Summary}
@@ -208,6 +230,27 @@ func checkDatabase() Check {
 			return out, list(good)
 		},
 	}
+}
+
+// inWords says what a file without damage is.
+func inWords(c snapshot.Class) string {
+	if c == snapshot.ClassRawCopy {
+		return "all pages and records are well; a server's own file, which carries no hash (" + string(c) + ")"
+	}
+	return string(c)
+}
+
+// unproven tells of a file that nothing shows to be whole: what a member has open carries
+// no hash either, so that of a data directory it is no matter.
+func unproven(s storedFile) Finding {
+	f := Finding{ID: "KVD-CORRUPT-005", Severity: Info, Subject: s.path, Summary: s.v.Summary, Why: "without a hash nothing shows that no value was changed, and that it is all that was saved",
+		Evidence: []Evidence{{What: "class", Text: string(s.v.Class), Source: s.path}, {What: "size", Value: float64(s.v.SizeBytes), Unit: Bytes, Source: s.path},
+			{What: "with a hash it would have", Value: float64(s.v.ExpectedBytes), Unit: Bytes, Source: s.path}},
+		Remedy: []string{"compare its size with the original's", "kvd snapshot save FILE: its file carries a hash", "if there is no other: kvd snapshot restore " + s.path + " --skip-hash-check --data-dir NEW"}}
+	if s.v.Class == snapshot.ClassRawCopy {
+		f.Summary = "no hash: a copied db file (raw copy), or a snapshot that was cut short by its last 32 bytes; its pages and records are well, and a restore needs --skip-hash-check"
+	}
+	return f
 }
 
 func pageOf(x snapshot.Finding) string {

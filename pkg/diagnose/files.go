@@ -19,7 +19,8 @@ import (
 
 // Dir is what was found in a member's data directory.
 type Dir struct {
-	Path   string
+	Path   string // as it was named: the data directory, its member folder, or that of the log
+	Member string // the member folder; empty: Path/member
 	Holder string // the process that has it open
 	Log    *wal.Verification
 	First  uint64     // index of the oldest entry in the log, 0 where there is none
@@ -63,6 +64,53 @@ type DirOptions struct {
 	SpoolDir string // for the content of a compressed snapshot
 }
 
+// memberDir is the folder that has snap, and wal as a rule.
+func (d *Dir) memberDir() string {
+	if d.Member != "" {
+		return d.Member
+	}
+	return filepath.Join(d.Path, "member")
+}
+
+// memberOf finds the member folder of what was named: of a data directory, of the
+// folder itself, or of the log's folder in it, as wal.Find takes them.
+func memberOf(path string) string {
+	there := func(p ...string) bool {
+		_, err := os.Stat(filepath.Join(p...))
+		return err == nil
+	}
+	switch {
+	case there(path, "member"):
+	case there(path, "snap", "db"), there(path, "wal"):
+		return path
+	case there(path, "..", "snap", "db"):
+		return filepath.Join(path, "..")
+	}
+	return filepath.Join(path, "member")
+}
+
+// AddDirs reads data directories, each as AddDir does. Of several one may be empty: that
+// is told of it, and the others are compared.
+func (in *Input) AddDirs(ctx context.Context, paths []string, o DirOptions, sink progress.Sink) error {
+	var empty error
+	for _, path := range paths {
+		err := in.AddDir(ctx, path, o, sink)
+		if fault.CauseOf(err) == wal.CauseNoWAL {
+			empty = err
+			in.Dirs = append(in.Dirs, Dir{Path: path})
+			in.Missing = append(in.Missing, Missing{Need: NeedDirs, Subject: path, Cause: wal.CauseNoWAL, Why: "it has neither a log nor a database", Hint: fault.HintOf(err)})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(in.Dirs, func(d Dir) bool { return d.Log != nil || d.DB != nil || d.Holder != "" }) {
+		return empty
+	}
+	return nil
+}
+
 // AddDir reads a data directory: its log from end to end, its database with all
 // pages, and what lies about. Nothing is locked for longer than the database is read,
 // and nothing is written. Of a running member the log alone is read: its database
@@ -70,8 +118,8 @@ type DirOptions struct {
 //
 // An error is for a directory that is not there or must not be read.
 func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink progress.Sink) error {
-	d := Dir{Path: path}
-	db := filepath.Join(path, "member", "snap", "db")
+	d := Dir{Path: path, Member: memberOf(path)}
+	db := filepath.Join(d.memberDir(), "snap", "db")
 	if _, err := os.Stat(path); err != nil {
 		return fault.OfFile(op, path, "data_dir", err)
 	}
@@ -144,6 +192,7 @@ func (d *Dir) countGrants(ctx context.Context) {
 // addDB reads the database, unless a server has it open.
 func (in *Input) addDB(ctx context.Context, d *Dir, path string, o DirOptions, sink progress.Sink) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		in.Missing = append(in.Missing, Missing{Need: NeedDBs, Subject: d.Path, Why: "there is no database at " + path, Hint: "name the data directory itself; with its log elsewhere: --data-dir DIR --wal-dir LOG"})
 		return nil
 	}
 	sink.Event(progress.Event{Op: op, Subject: path, Phase: "reading the database"})

@@ -26,7 +26,7 @@ type SnapFile struct {
 // reads no .snap file: it takes the snapshot's place from the log
 // (recoverSnapshot in server/etcdserver/bootstrap.go).
 func (d *Dir) lookAround() error {
-	dir := filepath.Join(d.Path, "member", "snap")
+	dir := filepath.Join(d.memberDir(), "snap")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -41,6 +41,7 @@ type Finding struct {
 	// ExplainedBy are IDs of other findings of the same report that this one
 	// follows from: remedy those first.
 	ExplainedBy []string `json:"explained_by,omitempty"`
+	elsewhere   bool     // another check tells it: here it says only that not all is good
 }
 
 // Evidence is one number, or a word, that a finding rests on.

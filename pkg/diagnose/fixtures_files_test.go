@@ -26,6 +26,27 @@ func (w *world) dirs(change func(*diagnose.Dir)) {
 	w.in.Dirs = append(w.in.Dirs, d)
 }
 
+// whole is a snapshot with its hash.
+func whole() *snapshot.Verification {
+	v := dir("/x").DB
+	v.Verdict, v.Class = snapshot.Restorable, snapshot.ClassWhole
+	return v
+}
+
+// three are directories of one cluster in which nothing runs: the members m1, m2 and so
+// on, whose logs end there.
+func (w *world) three(last ...uint64) {
+	w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+	for i, at := range last {
+		w.dirs(func(d *diagnose.Dir) {
+			d.Path, d.Log.Member = "/m"+string(rune('1'+i)), wal.ID(i+1) //nolint:gosec // few
+			consistent := at
+			d.Log.Numbers.Last.Index, d.Log.Numbers.Commit, d.Log.Numbers.Consistent = at, at-1, &consistent
+			d.DB.Content.ConsistentIndex, d.DB.Content.Revision = at, int64(at)-10000 //nolint:gosec // far below 2^63
+		})
+	}
+}
+
 // says adds a finding of the log's verification.
 func says(d *diagnose.Dir, o wal.Outcome, s wal.Severity, cause string) {
 	d.Log.Verdict.Outcome = o
@@ -103,7 +124,26 @@ func fileFixtures() []fixture {
 				d.DB.Verdict, d.DB.Class, d.DB.Summary = snapshot.NotRestorable, snapshot.ClassBadPages, "2 damaged pages"
 			})
 		}, []string{"KVD-CORRUPT-005 critical"}},
-		{"database: a raw copy has no hash", func(w *world) { w.in.Files = []diagnose.File{{Path: "raw.db", V: dir("/x").DB}} }, nil},
+		{"database: a raw copy, or a snapshot without its last 32 bytes, has no hash", func(w *world) {
+			w.in.Files = []diagnose.File{{Path: "raw.db", V: dir("/x").DB}}
+		}, []string{"KVD-CORRUPT-005 info"}},
+		{"database: a snapshot with its hash", func(w *world) {
+			w.in.Files = []diagnose.File{{Path: "whole.db", V: whole()}}
+		}, nil},
+		{"database: garbage, and the log as well", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.DB.Verdict, d.DB.Class, d.DB.Content = snapshot.NotRestorable, snapshot.ClassNotASnapshot, nil
+				says(d, wal.Refuses, wal.Critical, wal.CauseUnread)
+				d.Log.Damages, d.Log.Damaged = []wal.Break{{Damage: wal.Damage{Class: wal.BadCRC, Why: "the CRC does not fit"}}}, 1
+			})
+		}, []string{"KVD-CORRUPT-003 critical", "KVD-CORRUPT-005 critical"}},
+		{"database: garbage, and a last record that was cut short", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				d.DB.Verdict, d.DB.Class, d.DB.Content = snapshot.NotRestorable, snapshot.ClassNotASnapshot, nil
+				says(d, wal.Refuses, wal.Critical, wal.CauseUnread)
+				d.Log.Damages, d.Log.Damaged = []wal.Break{{Damage: wal.Damage{Class: wal.Torn, Last: true, Why: "it is not whole"}}}, 1
+			})
+		}, []string{"KVD-CORRUPT-003 warning", "KVD-CORRUPT-005 critical"}},
 		{"database: keys that a compaction took", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				d.Lost = []diagnose.LostKeys{{Revision: 45000, Index: 51000, Keys: [][]byte{[]byte("a"), []byte("b")}}}
@@ -121,6 +161,27 @@ func fileFixtures() []fixture {
 				d.DB.Content.ConsistentIndex -= 9
 				d.DB.Content.Revision -= 9
 			})
+		}, nil},
+		{"directories: nothing runs, and one log of three ends 123 entries before", func(w *world) { w.three(60200-123, 60200, 60200) }, []string{"KVD-RAFT-011 info"}},
+		{"directories: nothing runs, and they were stopped one after the other", func(w *world) {
+			w.three(60198, 60199, 60200)
+			d := w.in.Dirs[2].Log // its last entry had no quorum any more
+			d.Numbers.Commit, *d.Numbers.Consistent = 60199, 60199
+		}, nil},
+		{"directories: nothing runs, and two logs of three end before what a quorum had", func(w *world) { w.three(60077, 60150, 60200) },
+			[]string{"KVD-RAFT-011 warning", "KVD-RAFT-011 warning"}},
+		{"directories: nothing runs, and only what is not committed is missing", func(w *world) {
+			w.three(60199, 60199, 60205)
+			for i := range w.in.Dirs {
+				w.in.Dirs[i].Log.Numbers.Commit, w.in.Dirs[i].Log.Numbers.Consistent = 60199, nil
+			}
+		}, nil},
+		{"directories: nothing runs, and two of them are of the same member", func(w *world) {
+			w.three(60077, 60200)
+			w.in.Dirs[0].Log.Member = w.in.Dirs[1].Log.Member
+		}, []string{"KVD-RAFT-011 info"}},
+		{"directories: one has no log, so that its cluster is unknown", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Log.Metadata, d.Log.Numbers.Last = wal.Metadata{}, wal.EntryID{} })
 		}, nil},
 		{"directories: an old copy", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { d.Log.Numbers.Last.Index = 59000 })
@@ -143,12 +204,12 @@ func fileFixtures() []fixture {
 		}, []string{"KVD-SPACE-001 critical"}},
 
 		{"revisions kept: a snapshot that is ahead of the cluster", func(w *world) {
-			v := dir("/x").DB
+			v := whole()
 			v.Content.Revision = 90000
 			w.in.Files = []diagnose.File{{Path: "yesterday.db", V: v}}
 		}, []string{"KVD-OPS-007 warning"}},
 		{"revisions kept: a snapshot of some time ago", func(w *world) {
-			v := dir("/x").DB
+			v := whole()
 			v.Content.Revision = 49000
 			w.in.Files = []diagnose.File{{Path: "yesterday.db", V: v}}
 		}, nil},

@@ -156,6 +156,7 @@ type Backups struct {
 	Newest string // file; empty: there is none
 	At     time.Time
 	Count  int
+	Unread string // why not all of it could be read
 }
 
 // has reports whether the input has something of that kind.
@@ -189,6 +190,8 @@ func (in *Input) has(n Need) bool {
 		return len(in.Hashes) > 1
 	case NeedDirs:
 		return len(in.Dirs) > 0
+	case NeedCluster:
+		return true
 	case NeedFiles:
 		return len(in.Dirs)+len(in.Files) > 0
 	case NeedRevisions:

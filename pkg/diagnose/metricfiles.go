@@ -21,12 +21,14 @@ type recorded struct {
 }
 
 // AddMetrics reads files with what members' /metrics said. Two files of one member
-// are two samples, the older one first by the files' times; a third and more are not
-// looked at. What a status would have told is taken from the metrics.
+// are two samples, the older one first by what is in them; a third and more are not
+// looked at. What a status would have told is taken from the metrics. A file without
+// etcd's series is an error of kind Usage, and so are two that cannot be two samples
+// of one process.
 func (in *Input) AddMetrics(paths []string) error {
 	by := map[uint64][]recorded{}
-	for i, path := range paths {
-		r, err := readRecorded(path, i)
+	for _, path := range paths {
+		r, err := readRecorded(path)
 		if err != nil {
 			return err
 		}
@@ -36,11 +38,16 @@ func (in *Input) AddMetrics(paths []string) error {
 	for id, all := range by {
 		slices.SortStableFunc(all, func(a, b recorded) int { return a.at.Compare(b.at) })
 		last := all[len(all)-1]
-		now.add(id, last)
 		if len(all) > 1 {
-			before.add(id, all[len(all)-2])
+			older, newer, err := inOrder(all[len(all)-2], last)
+			if err != nil {
+				return err
+			}
+			before.add(id, older)
+			now.add(id, newer)
 			continue
 		}
+		now.add(id, last)
 		in.Missing = append(in.Missing, Missing{Need: NeedDelta, Subject: last.path, Why: "there is one sample: what a process has counted since its start says nothing of now",
 			Hint: "take a second one a minute later, and give both with --metrics"})
 	}
@@ -51,7 +58,7 @@ func (in *Input) AddMetrics(paths []string) error {
 	return nil
 }
 
-func readRecorded(path string, i int) (recorded, error) {
+func readRecorded(path string) (recorded, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return recorded{}, fault.OfFile(op, path, "metrics_file", err)
@@ -64,10 +71,14 @@ func readRecorded(path string, i int) (recorded, error) {
 	if info.Size() > metrics.MaxBody {
 		return recorded{}, &fault.Error{Kind: fault.Usage, Cause: "metrics_file", Op: op, Subject: path, Msg: "it is larger than any server's metrics"}
 	}
-	r := recorded{path: path, id: uint64(1 << 40), at: info.ModTime().Add(time.Duration(i))} // of equal times the order they were given in
+	r := recorded{path: path, id: uint64(1 << 40), at: info.ModTime()}
 	if r.s, err = metrics.Parse(f, r.at); err != nil {
 		return r, &fault.Error{Kind: fault.Usage, Cause: "metrics_file", Op: op, Subject: path, Err: err, Msg: "these are no metrics",
 			Hint: "curl -s http://127.0.0.1:2381/metrics > FILE"}
+	}
+	if !ofEtcd(r.s) {
+		return r, &fault.Error{Kind: fault.Usage, Cause: "no_etcd_series", Op: op, Subject: path, Msg: "no etcd series in it",
+			Hint: "a curl that fails leaves an empty file: curl -fsS http://127.0.0.1:2381/metrics > FILE says why; an API server's own metrics are not etcd's"}
 	}
 	for _, id := range r.s.LabelValues("etcd_server_id", "server_id") {
 		if n, err := strconv.ParseUint(id, 16, 64); err == nil {

@@ -27,11 +27,27 @@ type Manifest struct {
 
 var flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`) //nolint:gochecknoglobals // constant
 
+// The minor versions of 3 that kvd knows what to say of: from the first whose flags were
+// compared on, to the one that is yet to come.
+const oldestTarget, newestTarget = 4, 8
+
+// CheckTarget is the error, of kind Usage, for a version that kvd knows nothing of.
+func CheckTarget(version string) error {
+	v, ok := parse(version + ".0")
+	switch {
+	case !ok:
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("--target %q: want MAJOR.MINOR, for example 3.7", version)}
+	case v.Major != 3 || v.Minor < oldestTarget || v.Minor > newestTarget:
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("--target %s: unknown version", version), Hint: fmt.Sprintf("3.%d to 3.%d are known", oldestTarget, newestTarget)}
+	}
+	return nil
+}
+
 // AddTarget notes the update that is planned. A manifest is any file with etcd's
 // flags in it: a static pod's, a systemd unit, a script.
 func (in *Input) AddTarget(version string, manifests []string) error {
-	if _, ok := parse(version + ".0"); !ok {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: fmt.Sprintf("--target %q: want MAJOR.MINOR, for example 3.7", version)}
+	if err := CheckTarget(version); err != nil {
+		return err
 	}
 	in.Target = &Target{Version: version}
 	for _, path := range manifests {

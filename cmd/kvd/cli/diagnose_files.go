@@ -59,15 +59,13 @@ func (o *diagnoseFiles) check() error {
 	case len(o.manifests) > 0 && o.target == "":
 		return usage("--manifest says what --target is to be started with")
 	}
-	return nil
+	return o.checkNames()
 }
 
 // read adds what the files say to an input.
 func (o *diagnoseFiles) read(ctx context.Context, app *App, in *diagnose.Input) error {
-	for _, dir := range o.dirs {
-		if err := in.AddDir(ctx, dir, o.DirOptions, app.Progress()); err != nil {
-			return err
-		}
+	if err := in.AddDirs(ctx, o.dirs, o.DirOptions, app.Progress()); err != nil {
+		return err
 	}
 	for _, file := range o.snapshots {
 		if err := in.AddFile(ctx, file, o.DirOptions, app.Progress()); err != nil {
@@ -98,6 +96,10 @@ func (o *diagnoseFiles) read(ctx context.Context, app *App, in *diagnose.Input) 
 // runOffline diagnoses from files alone.
 func runOffline(ctx context.Context, app *App, o diagnoseOptions) error {
 	in := &diagnose.Input{At: time.Now(), Limits: o.Limits}
+	if len(o.dirs) > 0 {
+		in.Missing = append(in.Missing, diagnose.Missing{Need: diagnose.NeedCluster, ByChoice: true, Why: "the cluster was not asked: whether a member had acknowledged more than its log has, only those that run know",
+			Hint: "where files are named it is asked only by --endpoints or --cluster-name"})
+	}
 	return o.conclude(ctx, app, in)
 }
 
@@ -116,8 +118,8 @@ func dirsTable(w io.Writer, r diagnose.Report) error {
 	}
 	err := render.Columns[l]{
 		{Header: "directory", Value: func(d l) string { return d.Path }},
-		{Header: "member", Value: func(d l) string { return orDefault(d.Name, d.Member) }},
-		{Header: "cluster", Value: func(d l) string { return d.Cluster }},
+		{Header: "member", Value: func(d l) string { return orDefault(orDefault(d.Name, d.Member), "-") }},
+		{Header: "cluster", Value: func(d l) string { return orDefault(d.Cluster, "-") }},
 		{Header: "term", Right: true, Value: func(d l) string { return fmt.Sprint(d.Term) }},
 		{Header: "last", Right: true, Value: func(d l) string { return fmt.Sprint(d.Last) }},
 		{Header: "commit", Right: true, Value: func(d l) string { return fmt.Sprint(d.Commit) }},

@@ -1,6 +1,13 @@
 package metrics
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
 
 // Delta is what happened between two samples of one member.
 type Delta struct {
@@ -44,4 +51,52 @@ func (d Delta) Histogram(name string, labels Labels) (Histogram, bool) {
 		return Histogram{}, false
 	}
 	return now.Since(before)
+}
+
+// Moved lists the counters, and histograms by what they have counted, that are higher
+// than in another sample, and those that are lower: series as in "name{label="value"}",
+// sorted. What only one of them has is in neither list.
+func (s *Sample) Moved(other *Sample) (grew, fell []string) {
+	was := other.counts()
+	for series, now := range s.counts() {
+		before, ok := was[series]
+		switch {
+		case !ok || now == before:
+		case now > before:
+			grew = append(grew, series)
+		default:
+			fell = append(fell, series)
+		}
+	}
+	slices.Sort(grew)
+	slices.Sort(fell)
+	return grew, fell
+}
+
+// counts are the values of all counters, and the numbers of observations.
+func (s *Sample) counts() map[string]float64 {
+	out := map[string]float64{}
+	for _, name := range slices.Sorted(maps.Keys(s.families)) {
+		for _, m := range s.families[name].GetMetric() {
+			switch {
+			case m.Counter != nil:
+				out[series(name, m)] = m.GetCounter().GetValue()
+			case m.Histogram != nil:
+				out[series(name+"_count", m)] = float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return out
+}
+
+func series(name string, m *dto.Metric) string {
+	var labels []string
+	for _, p := range m.GetLabel() {
+		labels = append(labels, p.GetName()+`="`+p.GetValue()+`"`)
+	}
+	if len(labels) == 0 {
+		return name
+	}
+	slices.Sort(labels)
+	return name + "{" + strings.Join(labels, ",") + "}"
 }
