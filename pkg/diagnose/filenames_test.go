@@ -47,6 +47,7 @@ func TestMetricsOrder(t *testing.T) {
 		"one minute apart":           {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon.Add(time.Minute), "1000", "9", "9")},
 		"named the other way around": {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon.Add(time.Minute), "1000", "9", "9"), swap: true},
 		"a restart in between":       {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon.Add(time.Minute), "1030", "1", "9")},
+		"a quick restart":            {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon.Add(500*time.Millisecond), "1000.4", "1", "9")},
 		"the same time":              {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon, "1000", "9", "9"), refused: "0 s apart"},
 		"times in the other order":   {then: sample(t, "a", noon.Add(time.Minute), "1000", "5", "5"), now: sample(t, "b", noon, "1000", "9", "9"), refused: "in the other order"},
 		"a copy of it":               {then: sample(t, "a", noon, "1000", "5", "5"), now: sample(t, "b", noon.Add(time.Minute), "1000", "5", "5"), refused: "one sample twice"},

@@ -31,13 +31,15 @@ func inOrder(a, b recorded) (older, newer recorded, err error) {
 	}
 	const twoOfOne = "name two samples of one member that were taken some time apart, each once: --metrics THEN --metrics NOW"
 	older, newer = a, b
+	least := leastApart
 	began, known := a.s.Value(metrics.ProcessStart, nil)
 	again, alsoKnown := b.s.Value(metrics.ProcessStart, nil)
 	switch {
 	case a.path == b.path:
 		return refuse("the same file is given twice", twoOfOne)
 	case !known || !alsoKnown: // a restart cannot be told from a wrong order: the files' times have to do
-	case began != again:
+	case began != again: // nothing is counted across a restart
+		least = 0
 		if cmp.Less(again, began) {
 			older, newer = b, a
 		}
@@ -53,7 +55,7 @@ func inOrder(a, b recorded) (older, newer recorded, err error) {
 			return refuse("it is one sample twice: no counter has moved, 0 s are between them", twoOfOne)
 		}
 	}
-	if apart := newer.at.Sub(older.at); apart < leastApart {
+	if apart := newer.at.Sub(older.at); apart <= 0 || apart < least {
 		return refuse(fmt.Sprintf("by their times the files were written %s apart (%s is the older one), so that no rate can be told", showApart(apart), older.path),
 			"give each the time when it was taken (a copy keeps it with cp -p): touch -d 2026-01-31T12:00:00Z "+older.path+", and at least 1 s more for "+newer.path)
 	}
