@@ -1,9 +1,12 @@
 package diagnose
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"kvd/pkg/ops/fault"
 )
 
 // Check looks at one thing. It is a function of an Input.
@@ -15,6 +18,9 @@ type Check struct {
 	// Look returns what it found and, for a screen that says what is good, what it
 	// measured, in a few words.
 	Look func(*Input) (found []Finding, measured string)
+	// Blind says what Look could not see although it was there to be asked, nil for
+	// nothing. A check that was blind to something is never good.
+	Blind func(*Input) []Missing
 }
 
 // Need is a part of an Input.
@@ -68,6 +74,7 @@ type Result struct {
 	Asks     string `json:"asks"`
 	Findings int    `json:"findings"`
 	Measured string `json:"measured,omitempty"`
+	Partly   bool   `json:"partly,omitempty"` // not all was looked at: without findings it is not good either
 }
 
 // NotLooked is a check, or a part of one, that could not be made.
@@ -108,8 +115,9 @@ func run(in *Input, checks []Check) Report {
 			continue
 		}
 		found, measured := c.Look(in)
-		r.Checks = append(r.Checks, Result{Check: c.Name, Asks: c.Asks, Findings: len(found), Measured: measured})
-		r.NotLooked = append(r.NotLooked, in.partly(c)...)
+		blind := c.blind(in)
+		r.Checks = append(r.Checks, Result{Check: c.Name, Asks: c.Asks, Findings: len(found), Measured: measured, Partly: len(blind) > 0})
+		r.NotLooked = append(append(r.NotLooked, in.partly(c)...), blind...)
 		for _, f := range found {
 			if f.elsewhere {
 				continue
@@ -119,8 +127,37 @@ func run(in *Input, checks []Check) Report {
 	}
 	explain(r.Findings)
 	order(r.Findings)
+	r.dropReferences(in)
 	r.Dirs, r.Newest = compareDirs(in.Dirs)
 	return r
+}
+
+// blind lists what a check could not see.
+func (c Check) blind(in *Input) []NotLooked {
+	if c.Blind == nil {
+		return nil
+	}
+	var out []NotLooked
+	for _, m := range c.Blind(in) {
+		out = append(out, NotLooked{c.Name, m})
+	}
+	return out
+}
+
+var seeFinding = regexp.MustCompile(`^see (KVD-[A-Z]+-\d+)$`)
+
+// dropReferences takes away hints at findings that are not in the report: where nobody
+// says who votes, whom to ask for that is what helps.
+func (r *Report) dropReferences(in *Input) {
+	for i := range r.NotLooked {
+		n := &r.NotLooked[i]
+		if m := seeFinding.FindStringSubmatch(n.Hint); m != nil && !r.Has(m[1]) {
+			n.Hint = ""
+			if in.has(NeedView) {
+				n.Hint = fault.HintOf(in.view().VotersErr(""))
+			}
+		}
+	}
 }
 
 // complete fills in what the catalogue knows of a finding.
@@ -132,8 +169,9 @@ func complete(f Finding) Finding {
 	if f.Evidence == nil {
 		f.Evidence = []Evidence{}
 	}
-	if f.Remedy == nil {
-		f.Remedy = []string{}
+	f.Next = make([]Step, 0, len(f.Remedy))
+	for _, line := range f.Remedy {
+		f.Next = append(f.Next, stepOf(line))
 	}
 	return f
 }

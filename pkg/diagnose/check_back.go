@@ -107,7 +107,7 @@ func wentBack(who, by string, was, is int64, e ...Evidence) Finding {
 	f := Finding{ID: "KVD-OPS-007", Severity: Warning, Subject: who, Evidence: e, ExplainedBy: []string{"KVD-RAFT-012"},
 		Summary: fmt.Sprintf("%s has gone back from revision %d to %d, which only a restore does: a client that has seen more waits without an error for changes that it takes for old", who, was, is),
 		Remedy: []string{"restart every client that watches or keeps what it has read (kube-apiserver, its controllers, kubelets)",
-			"or restore again before they go on, so that each watch ends: kvd snapshot restore FILE --bump-revision auto"}}
+			"kvd snapshot restore FILE --bump-revision auto --data-dir NEW  # or restore again before they go on, so that each watch ends"}}
 	if by != "" {
 		if who == "cluster" {
 			who = "the cluster"

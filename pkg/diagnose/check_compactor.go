@@ -28,7 +28,7 @@ func checkCompactor() Check {
 				Evidence: []Evidence{{What: "age of " + c.Key, Value: c.Age.Seconds(), Unit: Seconds, Source: c.Source, At: in.At}, {What: "written at revision", Value: float64(c.ModRevision), Unit: Index, Source: c.Source, At: in.At},
 					{What: "head revision", Value: float64(c.Head), Unit: Index, Source: c.Source, At: in.At}, {What: "history reaches back", Value: c.Kept.Seconds(), Unit: Seconds, Source: c.Source, At: in.At}},
 				Summary: fmt.Sprintf("no API server compacts: %s was last written %s ago, %s since; it is due every 5 minutes", c.Key, Seconds.Show(c.Age.Seconds()), counted(written, "revision")),
-				Remedy:  []string{"kvd compact --dry-run: what there is to compact meanwhile", "see kube-apiserver's log for \"compact\", and its --etcd-compaction-interval (0 turns it off)", "with user authentication: its user needs to read and write compact_rev_key"}}
+				Remedy:  []string{"kvd compact --dry-run  # what there is to compact meanwhile", "see kube-apiserver's log for \"compact\", and its --etcd-compaction-interval (0 turns it off)", "with user authentication: its user needs to read and write compact_rev_key"}}
 			if c.ModRevision == 0 {
 				f.Summary = fmt.Sprintf("no API server compacts: there is no %s, and objects of Kubernetes have been written for %s; it is due every 5 minutes", c.Key, Seconds.Show(c.Age.Seconds()))
 			}
@@ -77,7 +77,7 @@ func (in *Input) mayNot(u AuthUser, root, lacks string) Finding {
 		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), root, lacks, markerKey),
 		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: markerKey, Text: lacks, Source: in.Auth.Source, At: in.At},
 			{What: "users are asked for", Text: fmt.Sprint(in.Auth.Enabled), Source: in.Auth.Source, At: in.At}},
-		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + markerKey, "kvd diagnose, ten minutes later: KVD-SPACE-009 has gone"}}
+		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + markerKey, "kvd diagnose  # ten minutes later KVD-SPACE-009 has gone"}}
 	if !in.Auth.Enabled {
 		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
 	}

@@ -28,13 +28,13 @@ func checkCorruptAlarm() Check {
 				f := Finding{ID: "KVD-CORRUPT-001", Severity: Critical, Subject: who,
 					Summary:  fmt.Sprintf("CORRUPT is raised for %s: every write, compaction and lease is refused; reads, watches and snapshots still work", who),
 					Evidence: append([]Evidence{{What: "alarm", Text: "CORRUPT for " + who, Source: a.Source, At: v.At}}, in.probes()...),
-					Remedy: []string{"kvd diagnose --hash: compare the members, since etcd before 3.5 always blamed a follower",
-						"kvd snapshot save FILE --endpoints of a member of the majority", "kvd member replace " + who, "and only then: kvd alarm disarm --type CORRUPT"}}
+					Remedy: []string{"kvd diagnose --hash  # compare the members, since etcd before 3.5 always blamed a follower",
+						"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + who, "kvd alarm disarm --type CORRUPT  # and only then"}}
 				if odd, ok := minority(in.Hashes); ok {
 					f.Evidence = append(f.Evidence, Evidence{What: "differs by kvd's own comparison", Text: names(odd), Source: "HashKV", At: in.At})
 					if !slices.ContainsFunc(odd, func(m cluster.Member) bool { return m.ID == a.MemberID }) {
 						f.Summary += "; by kvd's own comparison it is " + names(odd) + " that differs"
-						f.Remedy = []string{"kvd snapshot save FILE --endpoints of a member of the majority", "kvd member replace " + name(odd[0]), "kvd alarm disarm --type CORRUPT"}
+						f.Remedy = []string{"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + name(odd[0]), "kvd alarm disarm --type CORRUPT"}
 					}
 				}
 				out = append(out, f)
@@ -59,13 +59,13 @@ func checkRevisions() Check {
 			v := in.view()
 			odd := oddOnes(v, pairs)
 			f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: names(odd),
-				Remedy: []string{"kvd snapshot save FILE --endpoints of a member of the majority", "kvd member replace " + name(odd[0])}}
+				Remedy: []string{"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + name(odd[0])}}
 			p := pairs[0]
 			f.Summary = fmt.Sprintf("%s and %s have applied the same entries and hold different data: their revisions are %d apart, as after restores from different snapshots",
 				name(p.a), name(p.b), p.gap)
 			if len(odd) > 1 {
 				f.Subject, f.Summary = names(odd), f.Summary+"; there is no majority, do not guess"
-				f.Remedy = []string{"kvd diff member:" + name(odd[0]) + " member:" + name(odd[1]) + " --stat", "decide which data to keep, then replace the others: kvd member replace NAME"}
+				f.Remedy = []string{"kvd diff member:" + name(odd[0]) + " member:" + name(odd[1]) + " --stat", "kvd member replace NAME  # for each other, once it is decided which data to keep"}
 			}
 			for _, m := range v.Answered() {
 				f.Evidence = append(f.Evidence, status(m, "revision of "+name(m), float64(m.Status.Revision), Index), status(m, "applied index of "+name(m), float64(m.Status.AppliedIndex), Index))
@@ -176,10 +176,10 @@ func checkHashes() Check {
 			}
 			f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: names(odd),
 				Summary: fmt.Sprintf("%s holds other data than the rest at revision %d", names(odd), in.Hashes[0].Revision),
-				Remedy:  []string{"kvd snapshot save FILE --endpoints of a member of the majority", "kvd member replace " + name(odd[0]) + ", with an empty data dir: no restore"}}
+				Remedy:  []string{"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + name(odd[0]) + "  # with an empty data dir: no restore"}}
 			if len(odd) == len(in.Hashes) {
 				f.Summary = fmt.Sprintf("%s different hashes at revision %d: there is no majority, do not guess", word(distinct(in.Hashes)), in.Hashes[0].Revision)
-				f.Remedy = []string{"find out which data is right, from the keys that differ and from backups", "then replace the other members: kvd member replace NAME"}
+				f.Remedy = []string{"find out which data is right, from the keys that differ and from backups", "kvd member replace NAME  # for each other member then"}
 			}
 			for _, h := range in.Hashes {
 				f.Evidence = append(f.Evidence, Evidence{What: "hash of " + name(h.Member), Text: fmt.Sprintf("%08x", h.Hash), Source: fmt.Sprintf("HashKV, compacted at %d", h.Compact), At: in.At})

@@ -189,7 +189,7 @@ func (d *Dir) unstarted() []Finding {
 	if started < quorum {
 		f.Severity = Critical
 		f.Summary += fmt.Sprintf("; those that have started are %d: a start waits for it and answers nothing, and no removal gets through", started)
-		f.Remedy = append(f.Remedy, fmt.Sprintf("or begin anew from the data: kvd snapshot restore %s --skip-hash-check --data-dir NEW", db.Path))
+		f.Remedy = append(f.Remedy, fmt.Sprintf("kvd snapshot restore %s --skip-hash-check --data-dir NEW  # or begin anew from the data", db.Path))
 	}
 	return []Finding{f}
 }
@@ -203,11 +203,11 @@ func (d *Dir) alarms() []Finding {
 	for _, a := range d.DB.Content.Alarms {
 		f := Finding{ID: "KVD-SPACE-001", Severity: Critical, Subject: d.Path, Summary: fmt.Sprintf("the alarm NOSPACE of member %s is stored in it: a start raises it again, and takes no writes", a.MemberID),
 			Evidence: []Evidence{{What: "alarm", Text: a.Type + " of " + a.MemberID.String(), Source: d.DB.File}, {What: "file", Value: float64(d.DB.Content.InUseBytes + d.DB.Content.FreeBytes), Unit: Bytes, Source: d.DB.File}},
-			Remedy:   []string{"start it, and: kvd alarm recover --dry-run"}, ExplainedBy: []string{"KVD-SPACE-005"}}
+			Remedy:   []string{"kvd alarm recover --dry-run  # once it is started"}, ExplainedBy: []string{"KVD-SPACE-005"}}
 		if a.Type == cluster.AlarmCorrupt {
 			f.ID, f.ExplainedBy = "KVD-CORRUPT-001", nil
 			f.Summary = fmt.Sprintf("the alarm CORRUPT for member %s is stored in it: a start raises it again, and takes no writes", a.MemberID)
-			f.Remedy = []string{"start the members, and: kvd diagnose --hash"}
+			f.Remedy = []string{"kvd diagnose --hash  # once the members are started"}
 		}
 		out = append(out, f)
 	}
@@ -278,10 +278,10 @@ func judgeApart(all []*Dir) (Finding, bool) {
 		return Finding{}, false
 	}
 	f := Finding{ID: "KVD-CORRUPT-002", Severity: Critical, Subject: list(odd), Summary: list(odd) + " holds other data than the rest",
-		Remedy: []string{"rebuild it from the rest: kvd member replace NAME, with an empty data dir: no restore"}}
+		Remedy: []string{"kvd member replace NAME  # rebuild it from the rest, with an empty data dir: no restore"}}
 	if len(odd) == 0 || len(odd) == len(some) {
 		f.Subject, f.Summary = list(some), list(some)+" hold different data, and there is no majority, do not guess"
-		f.Remedy = []string{"kvd diff " + files[0] + " " + files[1] + " --stat: what differs; decide which data to keep", "rebuild the other: kvd member replace NAME, with an empty data dir"}
+		f.Remedy = []string{"kvd diff " + files[0] + " " + files[1] + " --stat  # what differs; decide which data to keep", "kvd member replace NAME  # rebuild the other, with an empty data dir"}
 	}
 	if len(revisions) > 1 {
 		f.Summary += "; by the same entries they have come to different revisions, as after restores from different snapshots"

@@ -75,8 +75,8 @@ func checkDisk() Check {
 				who := name(l.d.Member)
 				f := Finding{ID: "KVD-DISK-001", Severity: Warning, Subject: who, Evidence: l.evidence("WAL fsync"),
 					Summary: fmt.Sprintf("the disk of %s is slow: WAL fsync p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.FsyncP99)),
-					Remedy: []string{"kvd diagnose --disk DIR on its machine measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there",
-						"kvd member move-leader, if it leads"}}
+					Remedy: []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there",
+						"kvd member move-leader  # if it leads"}}
 				if peers := peersP99(all, l); peers > 0 {
 					ratio := l.p99 / peers
 					f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Count))
@@ -111,7 +111,7 @@ func checkCommit() Check {
 				who := name(l.d.Member)
 				f := Finding{ID: "KVD-DISK-002", Severity: Warning, Subject: who, Evidence: l.evidence("backend commit"),
 					Summary: fmt.Sprintf("commits of the database of %s are slow: p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.CommitP99)),
-					Remedy:  []string{"kvd diagnose --disk DIR on its machine", "see who writes much at once: kvd wal stats DATA-DIR"}}
+					Remedy:  []string{"kvd diagnose --disk DIR  # on its machine", "kvd wal stats DATA-DIR  # who writes much at once"}}
 				if in.slow(metrics.WALFsync, l.d.Member) {
 					f.ExplainedBy = []string{"KVD-DISK-001"}
 				}

@@ -14,7 +14,7 @@ import (
 // Who refuses us is there: that is no finding (see refusesUs).
 func checkEndpoints() Check {
 	return Check{
-		Name: "endpoints", Asks: "does every member answer?", IDs: []string{"KVD-NET-001"}, Needs: []Need{NeedView},
+		Name: "endpoints", Asks: "does every member answer?", IDs: []string{"KVD-NET-001"}, Needs: []Need{NeedView}, Blind: votersUnknown,
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			var out []Finding
@@ -22,8 +22,15 @@ func checkEndpoints() Check {
 				if m.Started() && m.Err != nil && !refusesUs(m.Err) {
 					f := silent(name(m), m.Endpoint, m.Err)
 					f.Evidence[0].At = m.At
-					if !m.Learner {
-						f.Remedy = append(f.Remedy, "if it is gone for good: kvd member replace "+name(m))
+					switch {
+					case m.Learner:
+						f.Why = "a learner does not vote, so that as many failures are survived as before; but it falls behind, and clients that know it only are cut off"
+					case quorumLost(v):
+						f.Severity = Critical
+						f.Why = "too few voters are left for a quorum: nothing is written until enough of them are back"
+						f.Remedy = append(f.Remedy, "start it again; if it is gone for good, see KVD-RAFT-002: nobody can be replaced without a quorum")
+					default:
+						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
 					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002"}
 					out = append(out, f)
@@ -31,12 +38,26 @@ func checkEndpoints() Check {
 			}
 			for _, u := range v.Unreached {
 				if !refusesUs(u.Err) {
-					out = append(out, silent(u.Endpoint, u.Endpoint, u.Err))
+					out = append(out, unreached(v, u))
 				}
 			}
 			return out, fmt.Sprintf("all of %d", len(v.Members))
 		},
 	}
+}
+
+// unreached is an endpoint that was given and of which it is not known whose it is.
+// Where every member answers elsewhere it is nobody's.
+func unreached(v cluster.View, u cluster.EndpointError) Finding {
+	f := silent(u.Endpoint, u.Endpoint, u.Err)
+	switch {
+	case !v.VotersKnown():
+		f.Why = "clients that are given it are cut off; whether a member is missing with it is not known"
+	case len(v.Silent()) == 0:
+		f.Why = "every member answers elsewhere, so that as many failures are survived as before; but clients that are given this endpoint try it in vain"
+		f.Remedy = append(f.Remedy, "kvd member list  # the endpoints that there are: give clients those")
+	}
+	return f
 }
 
 func silent(who, endpoint string, err error) Finding {

@@ -45,7 +45,7 @@ func checkGrowth() Check {
 					Summary: fmt.Sprintf("%s reaches its quota in %s if it goes on growing like in the last %s", name(m), Seconds.Show(left), Seconds.Show(secs)),
 					Evidence: []Evidence{status(m, "growth of what is in use", rate, Bytes), status(m, "in use", float64(m.Status.DBInUse), Bytes),
 						status(m, "quota", float64(q), Bytes)},
-					Remedy:      []string{"kvd quota --watch 30s", "kvd diagnose --interval 1m: a longer look, in which a compaction falls"},
+					Remedy:      []string{"kvd quota --watch 30s", "kvd diagnose --interval 1m  # a longer look, in which a compaction falls"},
 					ExplainedBy: []string{"KVD-SPACE-005", "KVD-CHURN-001"}}
 				if left <= in.Limits.FullCritical {
 					f.Severity = Critical

@@ -109,6 +109,24 @@ func checkHistory() Check {
 	}
 }
 
+// recent reports that all history that is kept is younger than three compactions of
+// kube-apiserver: by the clock of the Leases, or else by the rate of writes between the
+// samples.
+func (in *Input) recent(c content) bool {
+	if c.m.ID == 0 {
+		return false // a file has neither
+	}
+	if m := in.Compactor; m != nil && m.Kept > 0 {
+		return m.Kept.Seconds() < in.Limits.MarkerAge
+	}
+	old, ok := in.before(c.m.ID)
+	if !ok || in.interval() <= 0 {
+		return false
+	}
+	rate := float64(c.m.Status.Revision-old.Status.Revision) / in.interval().Seconds()
+	return float64(c.revisions) < rate*in.Limits.MarkerAge
+}
+
 func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
 	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in), ExplainedBy: []string{"KVD-SPACE-009"},
 		Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(c.keys, "live key"), c.perKey, last),
@@ -124,16 +142,20 @@ func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
 }
 
 // historyPiles is a warning where history is much by any measure, and worth a
-// remark where nothing was ever compacted and there would have been something.
+// remark where nothing was ever compacted and there would have been something. What
+// was written since the last compactions is no history that piles up, however much.
 func (in *Input) historyPiles(c content) (Severity, bool) {
 	l := in.Limits
-	used, _ := c.m.Status.UsageRatio()
 	share := float64(c.history) / float64(max(1, c.size))
-	full := used >= l.QuotaWarning || in.view().HasAlarm(cluster.AlarmNoSpace)
+	big := float64(c.history) >= l.HistoryBytes
+	if q := c.m.Status.EffectiveQuota(); q > 0 {
+		big = big && float64(c.history) >= l.HistoryQuota*float64(q)
+	}
+	many := float64(c.revisions) >= l.HistoryFrom && c.perKey >= l.HistoryPerKey
 	switch {
-	case share >= l.HistoryRatio && (full || float64(c.history) >= l.HistoryBytes),
+	case share >= l.HistoryRatio && c.m.ID != 0 && in.view().HasAlarm(cluster.AlarmNoSpace),
 		float64(c.revisions) >= l.HistoryRevs,
-		float64(c.revisions) >= l.HistoryFrom && c.perKey >= l.HistoryPerKey:
+		!in.recent(c) && (share >= l.HistoryRatio && big || many):
 		return Warning, true
 	case c.compacted == 0 && float64(c.revisions) >= l.NeverCompacted:
 		return Info, true

@@ -16,6 +16,12 @@ const refuseGap = 5000
 func checkLag() Check {
 	return Check{
 		Name: "lag", Asks: "do all members keep up?", IDs: []string{"KVD-RAFT-004", "KVD-RAFT-005"}, Needs: []Need{NeedTwo},
+		Blind: func(in *Input) []Missing {
+			if in.Recorded {
+				return nil // of whom there are metrics they are compared
+			}
+			return votersUnknown(in)
+		},
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			var out []Finding
@@ -61,7 +67,7 @@ func lagging(m cluster.Member, now, before int64) Finding {
 	f := Finding{ID: "KVD-RAFT-004", Severity: Warning, Subject: name(m),
 		Summary:     fmt.Sprintf("%s has not received %s that the others have committed", name(m), entries(now)),
 		Evidence:    []Evidence{status(m, "entries missing, before", float64(before), Count), status(m, "entries missing, now", float64(now), Count)},
-		Remedy:      []string{"see its disk, its network and its log; what reads from it gets old data", "kvd defrag, kvd member remove and a move of the leadership refuse meanwhile, and should"},
+		Remedy:      []string{"see its disk, its network and its log; what reads from it gets old data", "a defragmentation, a removal of a member and a move of the leadership refuse meanwhile, and should"},
 		ExplainedBy: []string{"KVD-DISK-001", "KVD-NET-003"}}
 	if now < before {
 		f.Severity, f.Summary = Info, f.Summary+", and is catching up"

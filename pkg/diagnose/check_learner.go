@@ -23,15 +23,20 @@ func checkLearner() Check {
 }
 
 func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
-	f := Finding{ID: "KVD-RAFT-006", Severity: Info, Subject: name(m), Evidence: []Evidence{{What: "role", Text: "learner", Source: "member list", At: v.At}}, Remedy: []string{"kvd member promote " + name(m), "or: kvd member remove " + name(m)}}
+	f := Finding{ID: "KVD-RAFT-006", Severity: Info, Subject: name(m), Evidence: []Evidence{{What: "role", Text: "learner", Source: "member list", At: v.At}}, Remedy: []string{"kvd member promote " + name(m), "kvd member remove " + name(m) + "  # if it is not wanted"}}
 	switch {
 	case !m.Started():
 		f.Summary = "the learner " + name(m) + " was added and never started; no other can be added meanwhile"
-		f.Remedy[0] = "start it: kvd member add with the same peer URLs shows its flags"
+		f.Remedy[0] = "kvd member list  # how it has to be started"
 		return f
 	case m.Status == nil:
 		f.Severity, f.Summary, f.ExplainedBy = Warning, "the learner "+name(m)+" does not answer", []string{"KVD-NET-001"}
 		f.Remedy[0] = "start it"
+		return f
+	}
+	if len(v.Answered()) == 1 {
+		f.Summary = name(m) + " is a learner, and whether it has caught up only others can tell, of whom none answers: it adds nothing to the failures survived"
+		f.Evidence = append(f.Evidence, status(m, "applied", float64(m.Status.AppliedIndex), Index))
 		return f
 	}
 	lag := v.Lag(m)
@@ -43,7 +48,7 @@ func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
 	if ok && float64(lag) >= in.Limits.LagEntries && old.Status.AppliedIndex == m.Status.AppliedIndex {
 		f.Severity = Warning
 		f.Summary = fmt.Sprintf("the learner %s does not catch up: it stands at index %d, %s behind", name(m), m.Status.AppliedIndex, entries(int64(lag))) //nolint:gosec // far below 2^63
-		f.Remedy = []string{"see its log: a snapshot that does not get through, a disk that is full", "or: kvd member remove " + name(m)}
+		f.Remedy = []string{"see its log: a snapshot that does not get through, a disk that is full", "kvd member remove " + name(m) + "  # if it is not wanted"}
 	}
 	return f
 }

@@ -6,7 +6,7 @@ import "fmt"
 // transaction, while nothing else is applied (Revoke in server/lease/lessor.go).
 func checkLeaseKeys() Check {
 	return Check{
-		Name: "keys on leases", Asks: "does one lease hold too many keys?", IDs: []string{"KVD-LEASE-001", "KVD-LEASE-003"}, Needs: []Need{NeedLeases},
+		Name: "keys on leases", Asks: "does one lease hold too many keys?", IDs: []string{"KVD-LEASE-001", "KVD-LEASE-003"}, Needs: []Need{NeedLeases}, Blind: leasesUnseen,
 		Look: func(in *Input) ([]Finding, string) {
 			l := in.Leases
 			var out []Finding
@@ -30,6 +30,26 @@ func checkLeaseKeys() Check {
 		},
 	}
 }
+
+// leasesUnseen says of how many leases the keys are not known, where one of them may
+// hold too many: not where there are fewer keys than that, or the leases of all keys
+// were read.
+func leasesUnseen(in *Input) []Missing {
+	l, k := in.Leases, in.Keys
+	unseen := l.Total - len(l.Asked)
+	if unseen <= 0 || k != nil && (float64(k.Keys) < in.Limits.LeaseKeys || k.Exact && len(k.Leased) < leasedKept) {
+		return nil
+	}
+	most := 0
+	for _, one := range l.Asked {
+		most = max(most, one.Keys)
+	}
+	return []Missing{{Need: NeedLeases, ByChoice: true, Hint: "kvd lease list --keys",
+		Why: fmt.Sprintf("%d of %s were asked, those with most keys of the sample among them: the most keys on one, %d; what the others hold is not known", len(l.Asked), counted(l.Total, "lease"), most)}}
+}
+
+// leasedKept is how many leases a sample tells apart at most (Leased in pkg/ops/keyspace).
+const leasedKept = 1000
 
 // leaseSlack is what whole seconds and the time between an answer and the sample
 // take away, in seconds.
@@ -97,7 +117,7 @@ func checkLoggedLeases() Check {
 						counted(d.Grants.Count, "entry"), counted(d.Length, "entry")),
 					Evidence: []Evidence{{What: "grants", Value: float64(d.Grants.Count), Unit: Count, Source: d.Log.Dir}, {What: "entries", Value: float64(d.Length), Unit: Count, Source: d.Log.Dir},
 						{What: "bytes of grants", Value: float64(d.Grants.Bytes), Unit: Bytes, Source: d.Log.Dir}},
-					Remedy: []string{"kvd wal dump " + d.Path + " --type lease_grant: when, and by whom", "keep one lease alive in each client, instead of one for each request"}})
+					Remedy: []string{"kvd wal dump " + d.Path + " --type lease_grant  # when, and by whom", "keep one lease alive in each client, instead of one for each request"}})
 			}
 			return out, counted(most, "grant")
 		},
@@ -124,7 +144,7 @@ func checkLeaseChurn() Check {
 			return []Finding{{ID: "KVD-LEASE-004", Severity: Warning, Subject: "cluster",
 				Summary:  fmt.Sprintf("%.0f leases are granted each second: raft entries and WAL on every member, and nothing of it shows in the history", most),
 				Evidence: []Evidence{busiest.evidence("leases granted", most, Rate), busiest.evidence("puts", puts, Rate)},
-				Remedy:   []string{"kvd wal stats DATA-DIR: the share of lease_grant, and by whom", "keep one lease alive in each client, instead of one for each request"}}}, ""
+				Remedy:   []string{"kvd wal stats DATA-DIR  # the share of lease_grant, and by whom", "keep one lease alive in each client, instead of one for each request"}}}, ""
 		},
 	}
 }
@@ -140,7 +160,7 @@ func checkLostLeases() Check {
 					Summary: fmt.Sprintf("%s is on lease %s, which does not exist: nothing will ever delete it", printable(l.Key), l.ID),
 					Evidence: []Evidence{{What: "key", Text: printable(l.Key), Source: "sample of " + in.Keys.Member, At: in.At}, {What: "keys on it in the sample", Value: float64(l.Keys), Unit: Count, Source: "sample of " + in.Keys.Member, At: in.At},
 						{What: "the lease", Text: "is not there", Source: "lease of " + in.Leases.Member, At: in.At}},
-					Remedy: []string{"kvd keys usage --by lease: how many keys are on it", "kvd keys get '" + printable(l.Key) + "', and delete what is a lock or an event of somebody who is gone", "kvd diagnose --hash: do the members agree?"}})
+					Remedy: []string{"kvd keys usage --by lease  # how many keys are on it", "kvd keys get " + ShellWord(printable(l.Key)) + "  # delete what is a lock or an event of somebody who is gone", "kvd diagnose --hash  # do the members agree?"}})
 			}
 			on := int64(0)
 			for _, l := range in.Keys.Leased {

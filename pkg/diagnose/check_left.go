@@ -36,7 +36,7 @@ func checkLeft() Check {
 func held(path, holder string) Finding {
 	return Finding{ID: "KVD-OPS-003", Severity: Info, Subject: path, Summary: fmt.Sprintf("a running server has it open: %s", holder),
 		Evidence: []Evidence{{What: "held by", Text: holder, Source: "/proc/locks"}},
-		Remedy:   []string{"kvd diagnose asks the server itself", "stop it before anything is done to its files"}}
+		Remedy:   []string{"kvd diagnose  # asks the server itself", "stop it before anything is done to its files"}}
 }
 
 // finding tells of a .snap file that only an older etcd would mind. One that the log

@@ -13,7 +13,7 @@ import (
 // for the quorum from the moment they are added.
 func checkUnstarted() Check {
 	return Check{
-		Name: "unstarted members", Asks: "has every voter joined?", IDs: []string{"KVD-RAFT-008"}, Needs: []Need{NeedView},
+		Name: "unstarted members", Asks: "has every voter joined?", IDs: []string{"KVD-RAFT-008"}, Needs: []Need{NeedView}, Blind: votersUnknown,
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			var out []Finding
@@ -25,11 +25,11 @@ func checkUnstarted() Check {
 					Summary: fmt.Sprintf("the member at %s was added and never started, and counts: the quorum is %d of %d", strings.Join(m.PeerURLs, ","), v.Quorum(), len(v.Voters())),
 					Evidence: []Evidence{{What: "name and client URLs", Text: "none", Source: "member list", At: v.At},
 						{What: "voters that answer", Value: float64(alive(v)), Unit: Count, Source: "status of each", At: v.At}},
-					Remedy: []string{"kvd member list: how it has to be started", "or: kvd member remove " + cluster.FormatID(m.ID)}}
+					Remedy: []string{"kvd member list  # how it has to be started", "kvd member remove " + cluster.FormatID(m.ID) + "  # if it is not wanted"}}
 				if quorumLost(v) {
 					f.Severity = Critical
-					f.Remedy = []string{"start it: kvd member list shows how; a removal takes the quorum that is not there",
-						"else stop the others and begin anew from the data: kvd snapshot restore DATA-DIR/member/snap/db --skip-hash-check"}
+					f.Remedy = []string{"kvd member list  # how it has to be started; a removal takes the quorum that is not there",
+						"if it cannot be started, see KVD-RAFT-002"}
 				}
 				out = append(out, f)
 			}
@@ -53,7 +53,7 @@ func checkLists() Check {
 				}
 				more, less := minus(l.Members, usual), minus(usual, l.Members)
 				f := Finding{ID: "KVD-RAFT-010", Severity: Warning, Subject: name(l.Of), Remedy: []string{
-					"look again in a moment: a member that lags may hear of a change late", "if it stays: kvd member replace " + name(l.Of)}}
+					"kvd diagnose  # again in a moment: a member that lags may hear of a change late", "kvd member replace " + name(l.Of) + "  # if it stays"}}
 				says := []string{}
 				for _, m := range more {
 					says = append(says, "has "+describe(m)+", which the others do not")
@@ -132,7 +132,7 @@ func checkStrangers() Check {
 					Evidence: []Evidence{{What: "cluster ID there", Text: cluster.FormatID(s.ClusterID), Source: "status of " + s.Endpoint, At: v.At},
 						{What: "cluster ID of the others", Text: cluster.FormatID(v.ID), Source: "status of the others", At: v.At},
 						{What: "revision there", Value: float64(s.Revision), Unit: Index, Source: "status of " + s.Endpoint, At: v.At}},
-					Remedy: []string{"a restored snapshot begins a new cluster: to bring a member back, stop it, and: kvd member replace NAME, with an empty data dir"}})
+					Remedy: []string{"a restored snapshot begins a new cluster: to bring a member back, stop it, and replace it with an empty data dir", "kvd member replace NAME"}})
 			}
 			return out, "cluster " + in.clusterID()
 		},

@@ -93,7 +93,7 @@ func (m memory) large() Finding {
 	return Finding{ID: "KVD-MEM-003", Severity: Warning, Subject: who, Evidence: m.evidence(),
 		Summary: fmt.Sprintf("%s has %s in memory, and what it stores explains %s of that: a file of %s and an index of about %s; the rest are answers, events and log entries in flight",
 			who, size(int64(m.now)), size(int64(m.db+m.index)), size(int64(m.db)), size(int64(m.index))),
-		Remedy: []string{"see who lists everything at once (kvd diagnose --interval 1m while it happens), and which watchers lag",
+		Remedy: []string{"kvd diagnose --interval 1m  # while it happens: who lists everything at once, and which watchers lag",
 			"--snapshot-catchup-entries (5000) is how many entries of the log stay in memory: many large values make that much"},
 		ExplainedBy: []string{"KVD-READ-001", "KVD-WATCH-001", "KVD-WATCH-002"}}
 }

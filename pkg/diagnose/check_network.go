@@ -46,7 +46,7 @@ func (in *Input) farPeer(d memberDelta, to string, h metrics.Histogram) Finding 
 		Evidence: []Evidence{d.evidence("mean round trip to "+to, h.Mean(), Seconds), d.evidence("round trips", float64(h.Count), Count),
 			{What: "heartbeat interval", Value: l.Heartbeat, Unit: Seconds, Source: "limit heartbeat_interval", At: in.At}, {What: "election timeout", Value: l.ElectionTimeout, Unit: Seconds, Source: "limit election_timeout", At: in.At}},
 		Remedy: []string{"see the network between the two", "members that far apart need --heartbeat-interval of about the round trip, and --election-timeout of ten times that, on all of them",
-			"kvd diagnose --set heartbeat_interval=… --set election_timeout=…, or the config file, where yours are not etcd's defaults"}}
+			"kvd diagnose --set heartbeat_interval=250ms --set election_timeout=2500ms  # where yours are not etcd's defaults: with yours"}}
 	switch {
 	case h.Mean()*l.ElectionTrips > l.ElectionTimeout:
 		f.Summary += fmt.Sprintf("; the election timeout, %s, is less than %.0f of them: a few that are late end in an election", Seconds.Show(l.ElectionTimeout), l.ElectionTrips)

@@ -22,11 +22,46 @@ func alive(v cluster.View) int {
 	return n
 }
 
+// votersUnknown is why it cannot be told who votes, so that neither the quorum nor a
+// lag can be judged: a learner tells the list of members to nobody.
+func votersUnknown(in *Input) []Missing {
+	err := in.view().VotersErr("")
+	if err == nil {
+		return nil
+	}
+	return []Missing{{Need: NeedView, Why: fault.Why(err), Hint: fault.HintOf(err), Cause: cluster.CauseVotersUnknown}}
+}
+
+// waysOut is the rescue of a cluster without a quorum, which kvd member advises too
+// (WaysOut in pkg/ops/member_lost.go).
+func waysOut(v cluster.View) []string {
+	var down []string
+	best := ""
+	head := uint64(0)
+	for _, m := range v.Voters() {
+		switch {
+		case m.Status == nil:
+			down = append(down, name(m))
+		case best == "" || m.Status.RaftIndex > head:
+			best, head = name(m), m.Status.RaftIndex
+		}
+	}
+	which := "which data dir is the newest"
+	if best != "" {
+		which += ": of those that answer that of " + best
+	}
+	return []string{"start " + list(down) + " again: with a quorum nothing is lost",
+		"only if they are gone for good: stop every member that still runs, and keep copies of all data dirs",
+		"kvd diagnose --data-dir DIR --data-dir DIR  # " + which,
+		"start its member once with kvd serve --force-new-cluster and its own flags, as docs/runbooks/member.md shows",
+		"kvd member add NAME --peer-urls URL  # each of the others then, with an empty data dir"}
+}
+
 // checkQuorum counts who votes and who answers.
 func checkQuorum() Check {
 	return Check{
 		Name: "quorum", Asks: "is there a leader, and how many failures are survived?",
-		IDs: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-007", "KVD-RAFT-009", "KVD-RAFT-013"}, Needs: []Need{NeedView},
+		IDs: []string{"KVD-RAFT-001", "KVD-RAFT-002", "KVD-RAFT-007", "KVD-RAFT-009", "KVD-RAFT-013"}, Needs: []Need{NeedView}, Blind: votersUnknown,
 		Look: func(in *Input) ([]Finding, string) {
 			v := in.view()
 			voters := len(v.Voters())
@@ -42,16 +77,15 @@ func checkQuorum() Check {
 			case quorumLost(v):
 				out = append(out, Finding{ID: "KVD-RAFT-002", Severity: Critical, Subject: "cluster", Evidence: e, ExplainedBy: down,
 					Summary: fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; nothing can be written, and no member added or removed", alive(v), voters, v.Quorum()),
-					Remedy: []string{"start the members that are down", "if they are lost for good, from the data of one that is left: kvd snapshot restore DATA-DIR/member/snap/db --skip-hash-check",
-						"kvd diagnose --data-dir DIR --data-dir DIR: which of several is the newest"}})
+					Remedy:  waysOut(v)})
 			case voters > 1 && tolerated == 0:
 				out = append(out, Finding{ID: "KVD-RAFT-007", Severity: Warning, Subject: "cluster", Evidence: e, ExplainedBy: down,
 					Summary: fmt.Sprintf("%d of %d voters answer and it takes %d: the next failure makes the cluster read-only", alive(v), voters, v.Quorum()),
-					Remedy:  []string{"kvd member list", "bring back who is down, or: kvd member replace NAME", "kvd member add, where there are fewer than 3 voters"}})
+					Remedy:  []string{"kvd member list", "bring back who is down", "kvd member replace NAME  # if one is gone for good", "where there are fewer than 3 voters, add one"}})
 			case voters%2 == 0 && voters > 2:
 				out = append(out, Finding{ID: "KVD-RAFT-009", Severity: Info, Subject: "cluster", Evidence: e,
 					Summary: fmt.Sprintf("%d voters survive as many failures as %d would, and each write waits for one more", voters, voters-1),
-					Remedy:  []string{"nothing to hurry: kvd member add or kvd member remove brings it to an odd number"}})
+					Remedy:  []string{"nothing to hurry: one member more or one less makes it an odd number"}})
 			}
 			if f, is := in.noLeader(v); is {
 				out = append(out, f)
@@ -73,7 +107,11 @@ func (in *Input) noLeader(v cluster.View) (Finding, bool) {
 	}
 	f := Finding{ID: "KVD-RAFT-001", Severity: Critical, Subject: "cluster", ExplainedBy: []string{"KVD-RAFT-002"},
 		Summary: "no member knows a leader: nothing can be written, no lease is renewed and none expires",
-		Remedy:  []string{"see whether the members reach each other at their peer URLs: kvd member list", "kvd diagnose again in a moment: an election takes a second or two"}}
+		Remedy:  []string{"kvd member list  # see whether the members reach each other at these peer URLs", "kvd diagnose  # again in a moment: an election takes a second or two"}}
+	if quorumLost(v) {
+		f.ExplainedBy = append(f.ExplainedBy, "KVD-NET-001", "KVD-RAFT-008")
+		f.Remedy = []string{"bring back a quorum, as KVD-RAFT-002 says: there is no election without one"}
+	}
 	for _, m := range v.Answered() {
 		f.Evidence = append(f.Evidence, status(m, "term of "+name(m), float64(m.Status.RaftTerm), Index))
 	}
@@ -96,7 +134,7 @@ func (in *Input) cutOff(v cluster.View) []Finding {
 			Summary: fmt.Sprintf("%s knows no leader while the others follow %s: it answers serializable reads with old data, and no others", name(m), leaderName(v)),
 			Evidence: []Evidence{{What: "leader by " + name(m), Text: "none, at both looks", Source: "status of " + name(m), At: m.At},
 				status(m, "revision of "+name(m), float64(m.Status.Revision), Index), status(m, "entries behind", float64(behind(v, m)), Count)},
-			Remedy: []string{"see whether it and its peers reach each other at their peer URLs: kvd member list", "meanwhile have clients go to the others; a client that must not read old data asks linearizable, or with WithRequireLeader"}})
+			Remedy: []string{"kvd member list  # see whether it and its peers reach each other at these peer URLs", "meanwhile have clients go to the others; a client that must not read old data asks linearizable, or with WithRequireLeader"}})
 	}
 	return out
 }

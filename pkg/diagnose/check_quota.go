@@ -68,7 +68,7 @@ func checkQuotaSettings() Check {
 					out = append(out, Finding{ID: "KVD-SPACE-003", Severity: sev, Subject: name(m), Evidence: e,
 						Summary: fmt.Sprintf("%s has a quota of %s and the others %s: the smallest, %s, holds for all", name(m), quotaWord(q), quotaWord(usual), quotaWord(v.EffectiveQuota())),
 						Remedy: []string{fmt.Sprintf("start %s with --quota-backend-bytes=%d like the others", name(m), usual),
-							"kvd alarm disarm, if NOSPACE was raised: the alarm outlives the restart"}})
+							"kvd alarm disarm  # if NOSPACE was raised: the alarm outlives the restart"}})
 				}
 				if over := q == cluster.QuotaDisabled || float64(q) > in.Limits.QuotaSuggested; over && q == usual {
 					out = append(out, Finding{ID: "KVD-SPACE-008", Severity: Info, Subject: name(m), Evidence: e[:1],

@@ -30,7 +30,7 @@ func checkExpensive() Check {
 				f := Finding{ID: "KVD-READ-001", Severity: Warning, Subject: name(d.Member),
 					Summary:  fmt.Sprintf("%s serves expensive requests: %.0f took longer than 100 ms in %s", name(d.Member), n, Seconds.Show(d.Elapsed().Seconds())),
 					Evidence: append([]Evidence{d.evidence("slow requests", n, Count)}, requestEvidence(d)...),
-					Remedy: []string{"find full lists and large values: kvd keys usage, and \"apply request took too long\" in the log of " + name(d.Member),
+					Remedy: []string{"kvd keys usage  # find full lists and large values; \"apply request took too long\" in the log of " + name(d.Member) + " has them too",
 						"page lists (limit), read serializable where old data will do, store large values elsewhere"}}
 				switch {
 				case in.slow(metrics.WALFsync, d.Member):
@@ -72,7 +72,7 @@ const slowRequest = 0.1
 func waiting(f Finding, d memberDelta, n float64) Finding {
 	f.ID, f.Severity = "KVD-READ-003", Info
 	f.Summary = fmt.Sprintf("requests to %s wait: %.0f took longer than 100 ms in %s, and were quick to serve", name(d.Member), n, Seconds.Show(d.Elapsed().Seconds()))
-	f.Remedy = []string{"see whether its machine has processor time left for etcd, and what else runs there", "see KVD-NET-003 and KVD-RAFT-003 for a leader that answers late: kvd diagnose --interval 1m"}
+	f.Remedy = []string{"see whether its machine has processor time left for etcd, and what else runs there", "kvd diagnose --interval 1m  # KVD-NET-003 and KVD-RAFT-003 tell of a leader that answers late"}
 	f.ExplainedBy = []string{"KVD-NET-003", "KVD-RAFT-003"}
 	return f
 }

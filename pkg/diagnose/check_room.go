@@ -20,7 +20,7 @@ func checkRoom() Check {
 				}
 				f := Finding{ID: "KVD-MEM-002", Severity: Warning, Subject: h.Of, Evidence: h.evidence(in),
 					Summary: fmt.Sprintf("the database of %s, %s, takes %s of the memory that is there for it, %s: a page that is not in memory is read from the disk, with all clients waiting", h.Of, size(h.File), percent(h.share()), size(h.Room())),
-					Remedy: []string{"kvd keys usage: what fills it", "kvd compact, then kvd defrag, where much of it is history or free (kvd quota)",
+					Remedy: []string{"kvd keys usage  # what fills it", "kvd quota  # how much of it is history or free", "kvd compact  # where much is history", "kvd defrag",
 						"give the machine, or its control group, more memory; see what else runs there"},
 					ExplainedBy: []string{"KVD-SPACE-004", "KVD-SPACE-005"}}
 				if !h.Runs {

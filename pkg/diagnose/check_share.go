@@ -29,7 +29,7 @@ func checkShare() Check {
 				Summary: fmt.Sprintf("%s of the live bytes are in %s: %s, %s; compaction and defragmentation give nothing back of that",
 					percent(g.Share), groupName(g), counted(g.Keys, "key"), size(int64(g.Bytes.Bytes))),
 				Evidence: append(c.evidence(in), Evidence{What: groupName(g), Value: g.Bytes.Bytes, Unit: Bytes, Source: "sample of " + name(c.m), At: in.At}),
-				Remedy:   []string{"kvd keys usage --prefix " + string(g.Prefix), "kvd keys delete --prefix " + string(g.Prefix) + " --older-than 720h --dry-run: deletes work while NOSPACE is raised", "or raise --quota-backend-bytes; etcd suggests 8 GiB at most"}}
+				Remedy:   []string{"kvd keys usage --prefix " + ShellWord(string(g.Prefix)), "kvd keys delete --prefix " + ShellWord(string(g.Prefix)) + " --older-than 720h --dry-run  # deletes work while NOSPACE is raised", "or start the members with a larger --quota-backend-bytes; etcd suggests 8 GiB at most"}}
 			if len(in.Keys.Spaces) > 0 {
 				s := in.Keys.Spaces[0]
 				f.Evidence = append(f.Evidence, Evidence{What: "namespace " + string(s.Namespace), Value: s.Share, Unit: Ratio, Source: "sample of " + name(c.m), At: in.At})

@@ -80,7 +80,7 @@ func (d *Dir) start() []Finding {
 			f.Remedy = []string{w.Hint}
 		}
 		d.judgeLostDB(&f, w.Cause)
-		f.Remedy = append(f.Remedy, "kvd wal verify "+d.Path+": every damage, with its place")
+		f.Remedy = append(f.Remedy, "kvd wal verify "+d.Path+"  # every damage, with its place")
 		out = append(out, f)
 	}
 	return out
@@ -129,7 +129,7 @@ func (d *Dir) otherLife() []Finding {
 			rev, applied, applied+1),
 		Evidence: append(d.numbers(), Evidence{What: "revision of the database", Value: float64(rev), Unit: Index, Source: d.DB.File}),
 		Remedy: []string{"start it with the --wal-dir that the restore has written (without the flag: the data dir's own), and keep the other log until nobody misses it",
-			"else restore again, with --wal-dir: kvd snapshot restore FILE --data-dir NEW --wal-dir NEW-LOG"}}}
+			"kvd snapshot restore FILE --data-dir NEW --wal-dir NEW-LOG  # else restore again"}}}
 }
 
 // judgeLostDB says what is still in the log where the database is gone, or is an
@@ -218,9 +218,9 @@ func checkDatabase() Check {
 				if s.v.Hint != "" {
 					f.Remedy = []string{s.v.Hint}
 				}
-				f.Remedy = append(f.Remedy, "kvd snapshot verify "+s.path+": every page, and what is lost with it")
+				f.Remedy = append(f.Remedy, "kvd snapshot verify "+s.path+"  # every page, and what is lost with it")
 				if s.dir != nil {
-					f.Remedy = append(f.Remedy, "one of several members: kvd member replace NAME; the only one: restore the newest snapshot")
+					f.Remedy = append(f.Remedy, "kvd member replace NAME  # one of several members", "kvd snapshot restore FILE --data-dir NEW  # the only one: from the newest snapshot")
 				}
 				out = append(out, f)
 			}
@@ -268,7 +268,7 @@ func (d *Dir) lostKeys() []Finding {
 				counted(len(l.Keys), "key"), l.Revision),
 			Evidence: []Evidence{{What: "compacted to", Value: float64(l.Revision), Unit: Index, Source: d.DB.File},
 				{What: "live keys", Value: float64(d.DB.Content.Keys), Unit: Count, Source: d.DB.File}, {What: "the transaction", Text: fmt.Sprintf("raft entry %d", l.Index), Source: d.Log.Dir}},
-			Remedy: []string{fmt.Sprintf("kvd wal dump %s --index %d --show-values: what they were", d.Path, l.Index), "restore the snapshot from before, or write them again",
+			Remedy: []string{fmt.Sprintf("kvd wal dump %s --index %d --show-values  # what they were", d.Path, l.Index), "restore the snapshot from before, or write them again",
 				"etcd up to 3.7.3 does this (issue 22376); kvd compact avoids such a revision"}}
 		for i, k := range l.Keys {
 			if i < 5 {

@@ -116,7 +116,7 @@ func downgrades(v cluster.View) []Finding {
 			return []Finding{{ID: "KVD-VERSION-003", Severity: Warning, Subject: "cluster",
 				Summary:  fmt.Sprintf("a downgrade to %s is under way: until it ends or is cancelled, no member of a newer version can join", t),
 				Evidence: []Evidence{{What: "target", Text: t, Source: "status of " + name(m), At: m.At}},
-				Remedy:   []string{"finish it: one member at a time with " + t, "or: etcdctl downgrade cancel"}}}
+				Remedy:   []string{"finish it: one member at a time with " + t, "etcdctl downgrade cancel  # or give it up"}}}
 		}
 	}
 	return nil

@@ -72,7 +72,7 @@ func (in *Input) written(d memberDelta, rate, history float64, quota int64) Find
 	if n, ok := d.Rate("etcd_mvcc_put_total", nil); ok {
 		f.Evidence = append(f.Evidence, d.evidence("puts", n, Rate), d.evidence("keys more than before", keysMore(d), Count))
 	}
-	remedy := "kvd diagnose --interval 1m: whether it goes on; who writes is in kube-apiserver's audit log"
+	remedy := "kvd diagnose --interval 1m  # whether it goes on; who writes is in kube-apiserver's audit log"
 	if w := in.Writes; w != nil && len(w.Groups) > 0 {
 		top := w.Groups[0]
 		f.Subject = top.Name
@@ -84,7 +84,7 @@ func (in *Input) written(d memberDelta, rate, history float64, quota int64) Find
 		}
 		f.Remedy = lessWritten(top)
 	}
-	f.Remedy = append(f.Remedy, remedy, "until then a larger quota, or shorter intervals of compaction: kvd quota")
+	f.Remedy = append(f.Remedy, remedy, "kvd quota  # how large it has to be until then; or compact at shorter intervals")
 	return f
 }
 
@@ -96,5 +96,5 @@ func lessWritten(g GroupWrites) []string {
 	case g.Resource == "endpoints":
 		return []string{"have clients read EndpointSlices; label the Service so that no Endpoints are made of it"}
 	}
-	return []string{"kvd keys list --prefix " + printable([]byte(g.Prefix)) + " --min-size 64KiB: the large ones", "write them less often, in parts of which only the changed one is written, or elsewhere"}
+	return []string{"kvd keys list --prefix " + ShellWord(printable([]byte(g.Prefix))) + " --min-size 64KiB  # the large ones", "write them less often, in parts of which only the changed one is written, or elsewhere"}
 }

@@ -31,6 +31,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	c.hosts()
 	if m, mc := c.reader(v); mc != nil {
 		c.keys(ctx, mc)
+		c.heldLeases(ctx, v)
 		c.lostLeases(ctx, v)
 		c.writes(ctx, m, mc)
 	} else {

@@ -307,7 +307,7 @@ func holderOf(err error) string { return strings.TrimPrefix(fault.Why(err), "in 
 // inUse notes that a database could not be looked at.
 func (in *Input) inUse(path string) {
 	in.Missing = append(in.Missing, Missing{Need: NeedDBs, Subject: path, Why: "it is in use by a running server, so that its pages change while they are read",
-		Hint: "kvd diagnose asks the server itself; kvd snapshot save takes a copy that can be read"})
+		Hint: "`kvd diagnose` asks the server itself; `kvd snapshot save` takes a copy that can be read"})
 }
 
 // AddFile reads a snapshot or backend file. One that a server has open is not read;

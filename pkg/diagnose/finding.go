@@ -35,9 +35,13 @@ type Finding struct {
 	Summary  string   `json:"summary"` // one sentence
 
 	Evidence []Evidence `json:"evidence"`
-	Why      string     `json:"why"`    // why it matters
-	Remedy   []string   `json:"remedy"` // what to do next, in order: mostly commands to type
-	Page     string     `json:"page"`
+	Why      string     `json:"why"` // why it matters; the catalogue's, but where a check knows better
+	// Remedy is what to do next, in order, as lines for a shell: a command, two spaces
+	// and "# " before what it is for; or words alone.
+	Remedy []string `json:"-"`
+	// Next is Remedy taken apart; Diagnose fills it in.
+	Next []Step `json:"remedy"`
+	Page string `json:"page"`
 	// ExplainedBy are IDs of other findings of the same report that this one
 	// follows from: remedy those first.
 	ExplainedBy []string `json:"explained_by,omitempty"`
@@ -119,8 +123,22 @@ func showSeconds(v float64) string {
 // order sorts findings: the worst first, causes before what they explain, then by
 // ID and subject.
 func order(all []Finding) {
+	depths := map[string]int{} // of those with causes: of those that they follow from, one more
+	for range all {            // a chain is no longer than that, and a ring ends
+		for _, f := range all {
+			for _, by := range f.ExplainedBy {
+				depths[f.ID] = min(len(all), max(depths[f.ID], depths[by]+1))
+			}
+		}
+	}
+	depth := func(f Finding) int {
+		if len(f.ExplainedBy) == 0 {
+			return 0
+		}
+		return depths[f.ID]
+	}
 	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(min(1, len(a.ExplainedBy)), min(1, len(b.ExplainedBy))),
+		return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(depth(a), depth(b)),
 			cmp.Compare(a.ID, b.ID), cmp.Compare(a.Subject, b.Subject))
 	})
 }

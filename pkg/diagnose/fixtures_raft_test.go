@@ -39,7 +39,7 @@ func raftFixtures() []fixture {
 			w.in.Keys = nil
 			w.both(func(v *cluster.View) { v.Leader = 0 })
 			w.status(1, func(s *cluster.Status) { s.Leader = 0 })
-		}, []string{"KVD-NET-001 warning", "KVD-NET-001 warning", "KVD-RAFT-001 critical", "KVD-RAFT-002 critical"}},
+		}, []string{"KVD-NET-001 critical", "KVD-NET-001 critical", "KVD-RAFT-001 critical", "KVD-RAFT-002 critical"}},
 		{"quorum: two voters", func(w *world) { w.resize(2) }, []string{"KVD-RAFT-007 warning"}},
 		{"quorum: four voters", func(w *world) { w.fourth(func(*cluster.Member) {}) }, []string{"KVD-RAFT-009 info"}},
 		{"quorum: one voter is what it is", func(w *world) { w.resize(1); w.in.Keys.Member = "m1 (1)" }, nil},

@@ -15,6 +15,13 @@ func (w *world) fill(quota, size, inUse int64) {
 	}
 }
 
+// still has nothing written between the looks.
+func (w *world) still() {
+	for id := uint64(1); id <= 3; id++ {
+		w.status(id, func(s *cluster.Status) { s.Revision = 50200 })
+	}
+}
+
 // stored sets what the keys were found to be.
 func (w *world) stored(keys, oldest, head int64, live float64) {
 	u := w.in.Keys
@@ -118,6 +125,40 @@ func spaceFixtures() []fixture {
 			w.stored(200, 5, 60005, 200*1024)
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5, Version: 5}
 		}, []string{"KVD-SPACE-005 warning"}},
+		{"history: a busy cluster just after a compaction, far from its quota", func(w *world) {
+			w.fill(2*gib, 165*mib, 165*mib)
+			w.stored(9000, 76000, 100000, 73*mib)
+		}, nil},
+		{"history: the same, and nobody writes", func(w *world) {
+			w.fill(2*gib, 165*mib, 165*mib)
+			w.stored(9000, 76000, 100000, 73*mib)
+			w.still()
+		}, nil},
+		{"history: many revisions of few keys, all of the last ten minutes", func(w *world) {
+			w.stored(200, 40000, 64000, 200*1024)
+			w.status(2, func(s *cluster.Status) { s.Revision = 63600 })
+			w.now(2, func(m *cluster.Member) { m.Status.Revision = 64000 })
+		}, nil},
+		{"history: the same, and nobody writes any more", func(w *world) {
+			w.stored(200, 40000, 64000, 200*1024)
+			w.still()
+		}, []string{"KVD-SPACE-005 warning"}},
+		{"history: as much of a large quota, but old by the clock", func(w *world) {
+			w.fill(1*gib, 265*mib, 265*mib)
+			w.stored(9000, 76000, 100000, 73*mib)
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Version: 9, Head: 100000, Age: time.Minute, Kept: time.Hour, Source: "Leases"}
+		}, []string{"KVD-SPACE-005 warning"}},
+		{"history: young by the clock", func(w *world) {
+			w.fill(1*gib, 265*mib, 265*mib)
+			w.stored(9000, 76000, 100000, 73*mib)
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Version: 9, Head: 100000, Age: time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
+		}, nil},
+		{"history: below its limit of bytes, of a small quota", func(w *world) {
+			w.fill(16*mib, 12*mib, 12*mib)
+			w.stored(50, 4000, 4300, 2*mib-emptyFile)
+			w.in.Keys.Groups[0].Share = 0.4
+			w.still()
+		}, nil},
 		{"history: nothing was ever compacted", func(w *world) { w.stored(500, 1, 9000, 20*mib) }, []string{"KVD-SPACE-005 info"}},
 		{"history: a young cluster", func(w *world) { w.stored(500, 1, 900, 20*mib) }, nil},
 		{"history: ten minutes of a busy cluster", func(w *world) { w.stored(100000, 5_000_000, 5_400_000, 25*mib) }, nil},

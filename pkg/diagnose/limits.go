@@ -18,6 +18,7 @@ type Limits struct {
 	HistoryRatio, HistoryRevs     float64
 	HistoryBytes, HistoryFrom     float64
 	HistoryPerKey, NeverCompacted float64
+	HistoryQuota                  float64
 	NobodyCompacts, NobodyRevs    float64
 	MarkerAge                     float64
 	FullWithin, FullCritical      float64
@@ -75,7 +76,8 @@ func (l *Limits) Table() []Limit {
 		{"free_pages", &l.FreeRatio, Ratio, "free pages in a file", fromKvd + "; free pages are used again, so only with the next", 0.5},
 		{"free_pages_from_usage", &l.FreeUsage, Ratio, "of its quota that such a file uses", fromKvd, 0.5},
 		{"history", &l.HistoryRatio, Ratio, "old revisions in a file", fromKvd, 0.5},
-		{"history_bytes", &l.HistoryBytes, Bytes, "of old revisions, below which they are nobody's concern", "as `kvd quota`", 64 << 20},
+		{"history_bytes", &l.HistoryBytes, Bytes, "of old revisions, below which their share is nobody's concern, unless NOSPACE is raised", "as `kvd quota`", 64 << 20},
+		{"history_of_quota", &l.HistoryQuota, Ratio, "of its quota that old revisions take, below which their share is nobody's concern, unless NOSPACE is raised", fromKvd, 1. / 16},
 		{"uncompacted_revisions", &l.HistoryRevs, Count, "revisions kept, from which on nobody seems to compact",
 			"kube-apiserver compacts every 5 min what is older than 5 min: at 1500 writes/s, which is more than the busiest clusters write, 900,000", 1e6},
 		{"history_per_key", &l.HistoryPerKey, Count, "revisions kept for each live key", fromKvd + ": node leases, the busiest keys of Kubernetes, are written 60 times in 10 min", 100},
@@ -83,7 +85,7 @@ func (l *Limits) Table() []Limit {
 		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
 		{"nobody_compacts", &l.NobodyCompacts, Seconds, "without a compaction while revisions are written", "kube-apiserver compacts every 5 min, etcd's periodic compaction every hour or more often, once it has begun (getCompactInterval in v3compactor/periodic.go)", 3600},
 		{"nobody_compacts_revisions", &l.NobodyRevs, Count, "revisions written in that time, below which there is nothing to compact", fromKvd, 1000},
-		{"compactor_silent", &l.MarkerAge, Seconds, "since kube-apiserver's marker was written", "three of its compactions, one every 5 min", 900},
+		{"compactor_silent", &l.MarkerAge, Seconds, "since kube-apiserver's marker was written; history that is all younger than this piles up only above uncompacted_revisions, or with NOSPACE raised", "three of its compactions, one every 5 min", 900},
 		{"full_within_warning", &l.FullWithin, Seconds, "until the quota is reached, at the rate between the samples", "a short sample sees what the next compaction takes away; kube-apiserver's is every 5 min", 3600},
 		{"full_within_critical", &l.FullCritical, Seconds, "until the quota is reached, at the rate between the samples", "three compactions of kube-apiserver", 900},
 		{"growth_from_usage", &l.GrowthUsage, Ratio, "of its quota that is in use, below which growth is a burst", fromKvd, 0.5},

@@ -168,10 +168,10 @@ func updateFrom(add addFunc, who string, v, to *semver.Version) {
 func stepFrom(add addFunc, who string, v, to *semver.Version, source string) {
 	switch {
 	case v.Major == to.Major && v.Minor > to.Minor:
-		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), "etcdctl downgrade validate, then enable")
+		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), fmt.Sprintf("etcdctl downgrade validate %d.%d", to.Major, to.Minor), fmt.Sprintf("etcdctl downgrade enable %d.%d", to.Major, to.Minor))
 	case v.Major == to.Major && v.Minor+1 < to.Minor:
 		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d one goes by every minor version between, with all members on each", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
-			fmt.Sprintf("update to %d.%d first: kvd diagnose --target %d.%d", v.Major, v.Minor+1, v.Major, v.Minor+1))
+			fmt.Sprintf("kvd diagnose --target %d.%d  # update to %d.%d first", v.Major, v.Minor+1, v.Major, v.Minor+1))
 	}
 }
 
@@ -179,7 +179,7 @@ func stepFrom(add addFunc, who string, v, to *semver.Version, source string) {
 func (in *Input) updateMembers(add addFunc) {
 	v := in.view()
 	for _, m := range v.Learners() {
-		add(Warning, name(m), name(m)+" is a learner: an update is for a cluster at rest", "member list", "learner", "kvd member promote "+name(m), "or: kvd member remove "+name(m))
+		add(Warning, name(m), name(m)+" is a learner: an update is for a cluster at rest", "member list", "learner", "kvd member promote "+name(m), "kvd member remove "+name(m)+"  # if it is not wanted")
 	}
 	for _, l := range in.Lists {
 		if key(l.Members) != key(usualList(in.Lists)) {
@@ -194,7 +194,7 @@ func (in *Input) updateMembers(add addFunc) {
 		}
 		if known && ok && (stored.Major != have.Major || stored.Minor != have.Minor) {
 			add(Critical, name(m), fmt.Sprintf("the storage of %s is still of version %s: its last update has not ended, since not all members have made it", name(m), m.Status.StorageVersion),
-				"status of "+name(m), m.Status.StorageVersion, "finish that update on every member: kvd status")
+				"status of "+name(m), m.Status.StorageVersion, "kvd status  # finish that update on every member")
 		}
 	}
 	if alive(v) < len(v.Voters()) {

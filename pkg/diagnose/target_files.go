@@ -83,7 +83,7 @@ func (in *Input) updateStored(add addFunc, to *semver.Version) {
 		stored, ok := parse(c.StorageVersion)
 		if v.Minor >= 6 && (!ok || stored.Minor != v.Minor) {
 			add(Critical, s.path, fmt.Sprintf("the storage is of version %s and the cluster of %s: the last update has not ended", orNone(c.StorageVersion), c.ClusterVersion), s.path, orNone(c.StorageVersion),
-				"finish that update on every member: kvd status")
+				"kvd status  # finish that update on every member")
 		}
 		if v.Minor == 5 && to.Minor >= 6 {
 			in.twoStores(add, s, c.Members)
@@ -122,7 +122,7 @@ func (in *Input) twoStores(add addFunc, s storedFile, members []snapshot.Member)
 			add(Critical, s.path, fmt.Sprintf("%s is a voter, and a learner in the database: 3.6 goes by that, and where there are two the member does not start (etcd issue 19557)", who), source, "voter", first)
 		case is == unknownMember && m.Learner:
 			add(Warning, s.path, fmt.Sprintf("%s is a learner in the database; if it was promoted meanwhile, 3.6 makes a learner of it again (etcd issue 19557)", who), s.path, "learner",
-				"compare it with the member list: kvd diagnose --endpoints … --snapshot FILE --target …", first)
+				"kvd diagnose --endpoints ENDPOINT --snapshot FILE --target VERSION  # compare it with the member list", first)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type diagnoseOptions struct {
 	explain   bool
 	alerts    bool
 	timeout   time.Duration
+	kvd       *cobra.Command // the tree, which knows what commands can be told
 }
 
 func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
@@ -58,6 +59,7 @@ func newDiagnoseCmd(app *App, run func(context.Context, *App, diagnoseOptions) e
 			if err := errors.Join(o.check(), o.setLimits(app)); err != nil {
 				return err
 			}
+			o.kvd = cmd.Root()
 			return run(cmd.Context(), app, o)
 		},
 	}
@@ -76,7 +78,7 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   info      worth knowing, nothing to get up for`,
 		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of
   keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 revisions by a watch; from the leader,
-  the list of leases and up to 32 of them. No request needs the quorum, but for
+  the list of leases and up to 64 of them, those with most keys of the sample among them. No request needs the quorum, but for
   users and roles where some are set up, which root alone may read. --hash makes each member in turn answer
   nobody else for about a second per 100 MiB; how long is said before.`,
 		Example: `
@@ -127,6 +129,7 @@ func (o diagnoseOptions) conclude(ctx context.Context, app *App, in *diagnose.In
 		return err
 	}
 	r := diagnose.Diagnose(in)
+	o.repeatConnection(r)
 	table := diagnosisTable(r)
 	if o.markdown {
 		table = diagnosisMarkdown(r)

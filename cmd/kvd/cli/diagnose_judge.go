@@ -8,6 +8,7 @@ import (
 
 	"kvd/cmd/kvd/cli/config"
 	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
 
@@ -57,7 +58,7 @@ func (o diagnoseOptions) judge(r diagnose.Report) error {
 	for _, n := range r.Grouped() {
 		switch {
 		case n.ByChoice:
-		case n.Denied:
+		case n.Denied, n.Cause == cluster.CauseVotersUnknown:
 			errs = append(errs, &fault.Error{Kind: fault.Partial, Cause: n.Cause, Op: "diagnose", Subject: n.Subject, Msg: n.Why, Hint: n.Hint})
 		case o.strict:
 			errs = append(errs, &fault.Error{Kind: fault.Inconclusive, Cause: "not_looked", Op: "diagnose", Subject: n.Subject,

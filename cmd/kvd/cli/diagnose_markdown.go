@@ -24,13 +24,17 @@ func diagnosisMarkdown(r diagnose.Report) func(io.Writer) error {
 				fmt.Fprintf(w, "| %s | %s | %s |\n", inMarkdown(e.What), inMarkdown(e.Shown()), inMarkdown(e.Source))
 			}
 			fmt.Fprintf(w, "\nWhy it matters: %s.\n\nNext:\n", f.Why)
-			for i, s := range f.Remedy {
-				fmt.Fprintf(w, "%d. %s\n", i+1, inMarkdown(s))
+			for i, s := range f.Next {
+				fmt.Fprintf(w, "%d. %s\n", i+1, stepInMarkdown(s))
 			}
 		}
 		fmt.Fprint(w, "\n### Checked\n\n| check | findings | measured |\n|---|---|---|\n")
 		for _, c := range r.Checks {
-			fmt.Fprintf(w, "| %s | %d | %s |\n", c.Check, c.Findings, inMarkdown(c.Measured))
+			part := ""
+			if c.Partly {
+				part = ", not all of it"
+			}
+			fmt.Fprintf(w, "| %s | %d%s | %s |\n", c.Check, c.Findings, part, inMarkdown(c.Measured))
 		}
 		for i, n := range r.Grouped() {
 			if i == 0 {
@@ -40,6 +44,17 @@ func diagnosisMarkdown(r diagnose.Report) func(io.Writer) error {
 		}
 		return nil
 	}
+}
+
+// stepInMarkdown sets a command as code, so that it can be copied as it is.
+func stepInMarkdown(s diagnose.Step) string {
+	switch {
+	case s.Command == "" || strings.Contains(s.Command, "`"):
+		return inMarkdown(s.Line())
+	case s.Purpose == "":
+		return "`" + render.Safe(s.Command) + "`"
+	}
+	return "`" + render.Safe(s.Command) + "`: " + inMarkdown(s.Purpose)
 }
 
 // inMarkdown makes text safe for a terminal, and keeps it from being anything but

@@ -76,8 +76,8 @@ func writeFinding(w io.Writer, f diagnose.Finding) {
 		fmt.Fprintf(w, "  %-9s %s: %s (%s)\n", onlyFirst(i, "evidence:"), render.Safe(e.What), render.Safe(e.Shown()), render.Safe(e.Source))
 	}
 	fmt.Fprintf(w, "  %-9s %s\n", "why:", f.Why)
-	for i, s := range f.Remedy {
-		fmt.Fprintf(w, "  %-9s %s\n", onlyFirst(i, "next:"), render.Safe(s))
+	for i, s := range f.Next {
+		fmt.Fprintf(w, "  %-9s %s\n", onlyFirst(i, "next:"), render.Safe(s.Line()))
 	}
 	fmt.Fprintf(w, "  %-9s %s\n", "page:", f.Page)
 }
@@ -95,7 +95,7 @@ func writeGood(w io.Writer, r diagnose.Report) error {
 	var good []diagnose.Result
 	var names []string
 	for _, c := range r.Checks {
-		if c.Findings == 0 {
+		if c.Findings == 0 && !c.Partly {
 			good, names = append(good, c), append(names, c.Check)
 		}
 	}

@@ -65,7 +65,7 @@ func (t *teller) evidence(s *drill.Said, id string) {
 		}
 		t.say("What %s of %s rests on:", id, f.Subject)
 		rows(t, evidenceColumns(), f.Evidence)
-		t.say("Next, it says: %s. See %s.", f.Remedy[0], f.Page)
+		t.say("Next, it says: %s. See %s.", f.Next[0].Line(), f.Page)
 		t.gap()
 	}
 }

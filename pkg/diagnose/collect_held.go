@@ -1,0 +1,55 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
+)
+
+// heldLeases asks for the leases that most keys of the sample are on: among many leases
+// a lease with many keys is found by its keys, and by chance alone otherwise. As many
+// are asked for as were before the sample.
+func (c *collector) heldLeases(ctx context.Context, v cluster.View) {
+	m, ok := v.LeaderMember()
+	if !ok || c.in.Leases == nil || c.in.Keys == nil {
+		return
+	}
+	mc, err := c.client.Member(m.ID)
+	if err != nil {
+		return // the leases are missing with the reason
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
+	defer cancel()
+	for _, id := range c.in.Leases.toAsk(c.in.Keys.Leased, c.o.LeaseLimit) {
+		r, err := mc.Etcd().TimeToLive(ctx, clientv3.LeaseID(id), clientv3.WithAttachedKeys())
+		if err != nil {
+			c.missErr(NeedLeases, name(m), mc.Explain(ctx, "read lease", err))
+			return
+		}
+		c.asked("LeaseLeases, LeaseTimeToLive", 1)
+		if r.GrantedTTL == 0 {
+			continue // it has ended meanwhile
+		}
+		c.in.Leases.Asked = append(c.in.Leases.Asked, LeaseLook{ID: cluster.FormatID(uint64(id)), Granted: r.GrantedTTL, Now: &r.TTL, Keys: len(r.Keys)}) //nolint:gosec // bits, not a number
+	}
+}
+
+// toAsk are the leases that keys of a sample are on and that were not asked for, those
+// with most keys first.
+func (l *Leases) toAsk(held []keyspace.Leased, limit int) []int64 {
+	held = slices.Clone(held)
+	slices.SortStableFunc(held, func(a, b keyspace.Leased) int { return cmp.Compare(b.Keys, a.Keys) })
+	var out []int64
+	for _, h := range held {
+		id := cluster.FormatID(uint64(h.Lease)) //nolint:gosec // bits, not a number
+		if len(out) < limit && l.ids[h.Lease] && !slices.ContainsFunc(l.Asked, func(a LeaseLook) bool { return a.ID == id }) {
+			out = append(out, h.Lease)
+		}
+	}
+	return out
+}
