@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kvd/pkg/ops/cluster"
@@ -154,10 +155,27 @@ func (in *Input) amongPeers(d *Dir) []Finding {
 			Evidence: append(d.numbers(), Evidence{What: "committed by the running members", Value: float64(commit), Unit: Index, Source: "status", At: v.At})}
 		if x.Cause == wal.OtherCluster {
 			f.ID, f.Severity = "KVD-RAFT-012", Critical
+		} else {
+			f.Remedy = []string{"kvd member replace " + cmp.Or(d.name(), d.Log.Member.String()) + "  # if it panics when it is started: that cannot be repaired"}
+			if quorumLost(v) {
+				f.Remedy = []string{"bring back a quorum first, as KVD-RAFT-002 says: nobody can be replaced without one"}
+			}
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// logBehind reports a directory of a member whose log ends before what the others have
+// committed: a reason for it to be down.
+func (in *Input) logBehind(id uint64) bool {
+	for i := range in.Dirs {
+		d := &in.Dirs[i]
+		if d.Log != nil && uint64(d.Log.Member) == id && slices.ContainsFunc(in.amongPeers(d), func(f Finding) bool { return f.ID == "KVD-RAFT-011" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // unstarted looks for voters in the database's member list that never started.

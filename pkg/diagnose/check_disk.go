@@ -79,7 +79,7 @@ func checkDisk() Check {
 						"kvd member move-leader  # if it leads"}}
 				if peers := peersP99(all, l); peers > 0 {
 					ratio := l.p99 / peers
-					f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Count))
+					f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Times))
 					if ratio >= in.Limits.DiskRatio && peers < in.Limits.FsyncP99 {
 						f.Summary = fmt.Sprintf("the disk of %s is slow, and only its: WAL fsync p99 %s, %.0f times that of its peers (%s)", who, Seconds.Show(l.p99), ratio, Seconds.Show(peers))
 					}

@@ -33,6 +33,9 @@ func checkEndpoints() Check {
 						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
 					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002"}
+					if in.logBehind(m.ID) {
+						f.ExplainedBy = append(f.ExplainedBy, "KVD-RAFT-011")
+					}
 					out = append(out, f)
 				}
 			}

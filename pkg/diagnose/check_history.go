@@ -109,6 +109,19 @@ func checkHistory() Check {
 	}
 }
 
+// keptByCompact is how many revisions kvd compact leaves at least where nobody says how
+// many (ProposeTarget in pkg/ops/compact_target.go).
+const keptByCompact = 1000
+
+// compact is the command that takes the history away: of few revisions the usual one
+// would leave them all.
+func (c content) compact() string {
+	if c.revisions <= keptByCompact {
+		return "kvd compact --to head  # without it a thousand revisions stay, more than there are; watchers that lag have to begin anew"
+	}
+	return "kvd compact --step 5000 --pause 1s"
+}
+
 // recent reports that all history that is kept is younger than three compactions of
 // kube-apiserver: by the clock of the Leases, or else by the rate of writes between the
 // samples.
@@ -130,7 +143,7 @@ func (in *Input) recent(c content) bool {
 func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
 	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in), ExplainedBy: []string{"KVD-SPACE-009"},
 		Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(c.keys, "live key"), c.perKey, last),
-		Remedy: []string{"kvd compact --step 5000 --pause 1s", "kvd defrag",
+		Remedy: []string{c.compact(), "kvd defrag",
 			"see why nobody does: kube-apiserver's --etcd-compaction-interval, or etcd's --auto-compaction-retention (periodic begins a whole period after each start)"}}
 	if c.m.ID == 0 {
 		f.Subject = c.source

@@ -25,7 +25,7 @@ func checkObjects() Check {
 				case float64(g.Largest) >= in.Limits.ValueBytes:
 					out = append(out, Finding{ID: "KVD-OBJECT-001", Severity: Warning, Subject: groupName(g), Evidence: e,
 						Summary: fmt.Sprintf("there is a value of %s in %s: etcd takes 1.5 MiB at most in a request, and a cluster with a lower limit cannot take it over", size(g.Largest), groupName(g)),
-						Remedy:  []string{"kvd keys list --prefix " + ShellWord(string(g.Prefix)) + " --min-size 1MiB  # all of them", "store large content elsewhere, and its address here"}})
+						Remedy:  []string{"kvd keys list" + under(string(g.Prefix)) + " --min-size 1MiB  # all of them", "store large content elsewhere, and its address here"}})
 				case isEndpoints(g) && float64(g.Largest) >= in.Limits.EndpointsBytes:
 					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
 						Summary: fmt.Sprintf("an Endpoints object has %s, and is written whole with each change of one address", size(g.Largest)),
@@ -33,11 +33,14 @@ func checkObjects() Check {
 				case g.Keys >= 100 && mean(g) >= in.Limits.ObjectBytes:
 					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
 						Summary: fmt.Sprintf("%s of %s have %s in the mean: each change writes one whole, and each list reads all", counted(g.Keys, "object"), groupName(g), size(int64(mean(g)))),
-						Remedy:  []string{"kvd keys list --prefix " + ShellWord(string(g.Prefix)) + " --min-size 64KiB", "see what makes them large (managedFields, status, embedded files)"}})
+						Remedy:  []string{"kvd keys list" + under(string(g.Prefix)) + " --min-size 64KiB", "see what makes them large (managedFields, status, embedded files)"}})
 				}
 			}
-			if where == "" {
+			switch {
+			case in.Keys.Keys == 0:
 				return out, "nothing is stored"
+			case where == "":
+				return out, counted(in.Keys.Keys, "key") + ", of which no value was read"
 			}
 			return out, fmt.Sprintf("the largest seen has %s, in %s", size(largest), where)
 		},

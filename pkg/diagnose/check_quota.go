@@ -31,7 +31,7 @@ func checkQuota() Check {
 					Summary: fmt.Sprintf("the file of %s is at %s of its quota; at 100 %% the whole cluster is read-only", name(m), percent(used)),
 					Evidence: []Evidence{status(m, "file", float64(m.Status.DBSize), Bytes), status(m, "in use", float64(m.Status.DBInUse), Bytes),
 						status(m, "quota", float64(m.Status.EffectiveQuota()), Bytes)},
-					Remedy:      []string{"kvd quota", "kvd compact", "kvd defrag"},
+					Remedy:      in.makeRoom(m),
 					ExplainedBy: []string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007"}}
 				if used >= in.Limits.QuotaCritical {
 					f.Severity = Critical
@@ -41,6 +41,30 @@ func checkQuota() Check {
 			return out, fullest
 		},
 	}
+}
+
+// worthwhile is the share of a file from which on it helps to take it away.
+const worthwhile = 0.1
+
+// makeRoom is what gets a file below its quota, by what fills it: history goes with a
+// compaction, free pages with a defragmentation, and live data with neither.
+func (in *Input) makeRoom(m cluster.Member) []string {
+	out := []string{"kvd quota"}
+	of := func(n int64) float64 { return float64(n) / float64(max(1, m.Status.DBSize)) }
+	c, known := in.content()
+	switch free := of(m.Status.DBSize - m.Status.DBInUse); {
+	case !known:
+		return append(out, "kvd compact --dry-run  # how much is history", "kvd defrag --dry-run  # how much is free")
+	case of(c.history) >= worthwhile:
+		out = append(out, c.compact(), "kvd defrag")
+	case free >= worthwhile:
+		out = append(out, "kvd defrag --dry-run", "kvd defrag")
+	}
+	if of(c.live) < in.Limits.ShareRatio {
+		return out
+	}
+	return append(out, "kvd keys usage  # what fills it: live data, which neither a compaction nor a defragmentation takes away",
+		"kvd keys delete --prefix PREFIX --older-than 720h --dry-run  # of what is not needed", "or start the members with a larger --quota-backend-bytes; etcd suggests 8 GiB at most")
 }
 
 // checkQuotaSettings judges the members' flags.

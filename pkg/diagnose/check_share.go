@@ -29,8 +29,8 @@ func checkShare() Check {
 				Summary: fmt.Sprintf("%s of the live bytes are in %s: %s, %s; compaction and defragmentation give nothing back of that",
 					percent(g.Share), groupName(g), counted(g.Keys, "key"), size(int64(g.Bytes.Bytes))),
 				Evidence: append(c.evidence(in), Evidence{What: groupName(g), Value: g.Bytes.Bytes, Unit: Bytes, Source: "sample of " + name(c.m), At: in.At}),
-				Remedy:   []string{"kvd keys usage --prefix " + ShellWord(string(g.Prefix)), "kvd keys delete --prefix " + ShellWord(string(g.Prefix)) + " --older-than 720h --dry-run  # deletes work while NOSPACE is raised", "or start the members with a larger --quota-backend-bytes; etcd suggests 8 GiB at most"}}
-			if len(in.Keys.Spaces) > 0 {
+				Remedy:   []string{"kvd keys usage" + under(string(g.Prefix)), "kvd keys delete" + underSome(string(g.Prefix)) + " --older-than 720h --dry-run  # deletes work while NOSPACE is raised", "or start the members with a larger --quota-backend-bytes; etcd suggests 8 GiB at most"}}
+			if len(in.Keys.Spaces) > 0 && in.Keys.Spaces[0].Namespace != "" {
 				s := in.Keys.Spaces[0]
 				f.Evidence = append(f.Evidence, Evidence{What: "namespace " + string(s.Namespace), Value: s.Share, Unit: Ratio, Source: "sample of " + name(c.m), At: in.At})
 			}
@@ -42,7 +42,7 @@ func checkShare() Check {
 // oneSpace names the namespace that most of the live data is in, where it is of many
 // resources, none of which has the most by itself.
 func (in *Input) oneSpace(c content) []Finding {
-	if len(in.Keys.Spaces) == 0 || in.Keys.Spaces[0].Share < in.Limits.ShareRatio {
+	if len(in.Keys.Spaces) == 0 || in.Keys.Spaces[0].Namespace == "" || in.Keys.Spaces[0].Share < in.Limits.ShareRatio {
 		return nil
 	}
 	s := in.Keys.Spaces[0]
@@ -57,5 +57,24 @@ func groupName(g keyspace.Group) string {
 	if g.Resource != "" {
 		return g.Resource
 	}
-	return string(g.Prefix)
+	if g.Prefix == "" {
+		return "keys without a common prefix"
+	}
+	return printable([]byte(g.Prefix))
+}
+
+// underSome is under, for a command that must not mean all keys.
+func underSome(prefix string) string {
+	if prefix == "" {
+		return " --prefix PREFIX"
+	}
+	return under(prefix)
+}
+
+// under is the flag of kvd keys for a prefix, none where all keys are meant.
+func under(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return " --prefix " + ShellWord(printable([]byte(prefix)))
 }

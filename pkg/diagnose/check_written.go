@@ -88,6 +88,22 @@ func (in *Input) written(d memberDelta, rate, history float64, quota int64) Find
 	return f
 }
 
+// minSize is the power of two below a size, for --min-size: what is as large as the mean
+// or larger is shown.
+func minSize(mean int64) string {
+	n := int64(1)
+	for n*2 <= mean {
+		n *= 2
+	}
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n >= 1<<10:
+		return fmt.Sprintf("%dKiB", n>>10)
+	}
+	return fmt.Sprint(n)
+}
+
 // lessWritten says how less is written of a resource.
 func lessWritten(g GroupWrites) []string {
 	switch {
@@ -96,5 +112,5 @@ func lessWritten(g GroupWrites) []string {
 	case g.Resource == "endpoints":
 		return []string{"have clients read EndpointSlices; label the Service so that no Endpoints are made of it"}
 	}
-	return []string{"kvd keys list --prefix " + ShellWord(printable([]byte(g.Prefix))) + " --min-size 64KiB  # the large ones", "write them less often, in parts of which only the changed one is written, or elsewhere"}
+	return []string{"kvd keys list" + under(g.Prefix) + " --min-size " + minSize(g.Bytes/max(1, g.Writes)) + "  # the large ones", "write them less often, in parts of which only the changed one is written, or elsewhere"}
 }

@@ -68,6 +68,7 @@ const (
 	Seconds Unit = "seconds"
 	Count   Unit = "count"
 	Rate    Unit = "per_second"
+	Times   Unit = "times" // so many times another number
 	Index   Unit = "index" // a raft index or a revision: a number without separators
 )
 
@@ -93,6 +94,8 @@ func (u Unit) Show(v float64) string {
 		return showSeconds(v)
 	case Rate:
 		return strconv.FormatFloat(v, 'f', 1, 64) + "/s"
+	case Times:
+		return strconv.FormatFloat(v, 'f', 1, 64)
 	case Index:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case Count:

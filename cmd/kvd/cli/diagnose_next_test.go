@@ -68,6 +68,10 @@ func joined(e ast.Expr) string {
 		if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
 			return s
 		}
+	case *ast.CallExpr:
+		if f, ok := e.Fun.(*ast.Ident); ok && strings.HasPrefix(f.Name, "under") {
+			return " --prefix 1" // a flag with its value, see check_share.go
+		}
 	case *ast.BinaryExpr:
 		if e.Op == token.ADD {
 			return joined(e.X) + joined(e.Y)

@@ -1,0 +1,99 @@
+package diagnose_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
+)
+
+// commands are those that a finding advises.
+func commands(f diagnose.Finding) []string {
+	var out []string
+	for _, s := range f.Next {
+		if s.Command != "" {
+			out = append(out, s.Command)
+		}
+	}
+	return out
+}
+
+// A remedy takes away what there is: not history from a file that live data fills, and
+// not the thousand revisions that a compaction leaves.
+func TestRemediesDoSomething(t *testing.T) {
+	for name, p := range map[string]struct {
+		id     string
+		change func(*world)
+		want   []string
+	}{
+		"a file full of live data": {"KVD-SPACE-002", func(w *world) {
+			w.fill(100*mib, 84*mib, 84*mib)
+			w.stored(2000, 4000, 4011, 83*mib)
+		}, []string{"kvd quota", "kvd keys usage", "kvd keys delete --prefix PREFIX --older-than 720h --dry-run"}},
+		"a file full of history, in few revisions": {"KVD-SPACE-002", func(w *world) {
+			w.fill(16*mib, 14*mib, 14*mib)
+			w.stored(2, 40, 51, 2*mib)
+		}, []string{"kvd quota", "kvd compact --to head", "kvd defrag"}},
+		"a file full of history": {"KVD-SPACE-002", func(w *world) {
+			w.fill(16*mib, 14*mib, 14*mib)
+			w.stored(200, 4000, 9000, 2*mib)
+		}, []string{"kvd quota", "kvd compact --step 5000 --pause 1s", "kvd defrag"}},
+		"a file full of free pages": {"KVD-SPACE-002", func(w *world) {
+			w.fill(100*mib, 84*mib, 60*mib)
+			w.stored(2000, 4000, 4011, 30*mib)
+		}, []string{"kvd quota", "kvd compact --to head", "kvd defrag"}},
+		"nothing known of what fills it": {"KVD-SPACE-002", func(w *world) {
+			w.fill(100*mib, 84*mib, 60*mib)
+			w.in.Keys = nil
+		}, []string{"kvd quota", "kvd compact --dry-run", "kvd defrag --dry-run"}},
+		"NOSPACE, of few revisions": {"KVD-SPACE-005", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(16*mib, 16*mib, 16*mib)
+			w.stored(2, 40, 51, 2*mib)
+		}, []string{"kvd compact --to head", "kvd defrag"}},
+		"values of 3.9 KiB written often": {"KVD-CHURN-002", func(w *world) {
+			w.written(80*mib, "", "/app/")
+			w.in.Writes.Groups[0].Writes = w.in.Writes.Groups[0].Bytes / 3990
+		}, []string{"kvd keys list --prefix /app/ --min-size 2KiB", "kvd diagnose --interval 1m", "kvd quota"}},
+	} {
+		w := healthy()
+		p.change(w)
+		f := finding(t, diagnose.Diagnose(w.input(t)), p.id)
+		if got := commands(f); !slices.Equal(got, p.want) {
+			t.Errorf("%s: %s advises %q, want %q", name, p.id, got, p.want)
+		}
+	}
+}
+
+// Keys outside Kubernetes' prefix are something, and a group of them without a common
+// prefix has a name.
+func TestKeysWithoutPrefix(t *testing.T) {
+	w := healthy()
+	w.in.Keys.Keys, w.in.Keys.Spaces = 30, nil
+	w.in.Keys.Groups = []keyspace.Group{{Keys: 30, Bytes: keyspace.Estimate{Bytes: 19 * mib}, Share: 1, Largest: 100}}
+	c, _ := checked(t, diagnose.Diagnose(w.input(t)), "objects")
+	if want := "the largest seen has 100 B, in keys without a common prefix"; c.Measured != want {
+		t.Errorf("measured %q, want %q", c.Measured, want)
+	}
+	w.in.Keys.Groups[0].Largest = 1500000
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-OBJECT-001")
+	if f.Subject == "" || !slices.Equal(commands(f), []string{"kvd keys list --min-size 1MiB"}) {
+		t.Errorf("subject %q, commands %q", f.Subject, commands(f))
+	}
+}
+
+// A ratio below one is not 0.
+func TestRatioToPeers(t *testing.T) {
+	w := healthy()
+	w.fsync[1], w.fsync[2], w.fsync[3] = repeat(0.014, 200), repeat(0.050, 200), repeat(0.050, 200)
+	for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+		for _, e := range f.Evidence {
+			if f.ID == "KVD-DISK-001" && strings.HasPrefix(e.What, "times") && (e.Shown() == "0" || e.Shown() == "0.0") {
+				t.Errorf("%s: %s %s, of %v", f.Subject, e.What, e.Shown(), e.Value)
+			}
+		}
+	}
+}
