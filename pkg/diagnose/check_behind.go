@@ -63,7 +63,7 @@ func (d *Dir) behind(b *Dir, group []*Dir) (Finding, bool) {
 	commit := committed(group)
 	f := Finding{ID: "KVD-RAFT-011", Severity: Info, Subject: d.Path, Summary: fmt.Sprintf("its log ends at entry %d, %s before that of %s", mine.Index, counted(theirs.Index-mine.Index, "entry"), b.Path),
 		Evidence: append(d.numbers(), Evidence{What: "last entry", Value: float64(theirs.Index), Unit: Index, Source: b.Path}, Evidence{What: "committed, by all that are given", Value: float64(commit), Unit: Index, Source: "logs and databases"})}
-	const again = "start the others, and then this one: if it ends with \"tocommit(…) is out of range\", kvd member replace NAME, with an empty data dir"
+	const again = "kvd member replace NAME  # with an empty data dir, if it ends with \"tocommit(…) is out of range\" when it is started after the others"
 	short, behind, of := lacking(b, group, commit)
 	switch {
 	case d.Log.Member == b.Log.Member:
@@ -85,7 +85,7 @@ func (d *Dir) behind(b *Dir, group []*Dir) (Finding, bool) {
 		return Finding{}, false
 	default:
 		f.Summary += ": usual for a member that was down earlier, which catches up; one that was put back from an old copy had acknowledged more, and ends with \"tocommit(…) is out of range\". Files do not tell which it is"
-		f.Remedy = []string{"when the others run: kvd diagnose --data-dir " + d.Path + " --endpoints URL", again}
+		f.Remedy = []string{"kvd diagnose --data-dir " + d.Path + " --endpoints URL  # when the others run", again}
 	}
 	return f, true
 }

@@ -95,7 +95,7 @@ func (d *Dir) damagedToo() []Finding {
 	b := d.Log.Damages[0]
 	f := Finding{ID: "KVD-CORRUPT-003", Severity: Critical, Subject: d.Path, Summary: fmt.Sprintf("the log is damaged as well as the database: %s: %s", b.Position, b.Why),
 		Evidence: append(d.numbers(), Evidence{What: "damages found", Value: float64(d.Log.Damaged), Unit: Count, Source: d.Log.Dir}),
-		Remedy:   []string{"keep a copy of the directory before anything is started on it", "kvd wal verify " + d.Path + ": every damage, with its place"}}
+		Remedy:   []string{"keep a copy of the directory before anything is started on it", "kvd wal verify " + d.Path + "  # every damage, with its place"}}
 	if b.Repaired() && b.Behind == 0 {
 		f.Severity = Warning
 		f.Summary += "; that alone etcd would repair itself"
@@ -246,7 +246,7 @@ func unproven(s storedFile) Finding {
 	f := Finding{ID: "KVD-CORRUPT-005", Severity: Info, Subject: s.path, Summary: s.v.Summary, Why: "without a hash nothing shows that no value was changed, and that it is all that was saved",
 		Evidence: []Evidence{{What: "class", Text: string(s.v.Class), Source: s.path}, {What: "size", Value: float64(s.v.SizeBytes), Unit: Bytes, Source: s.path},
 			{What: "with a hash it would have", Value: float64(s.v.ExpectedBytes), Unit: Bytes, Source: s.path}},
-		Remedy: []string{"compare its size with the original's", "kvd snapshot save FILE: its file carries a hash", "if there is no other: kvd snapshot restore " + s.path + " --skip-hash-check --data-dir NEW"}}
+		Remedy: []string{"compare its size with the original's", "kvd snapshot save FILE  # its file carries a hash", "kvd snapshot restore " + s.path + " --skip-hash-check --data-dir NEW  # if there is no other"}}
 	if s.v.Class == snapshot.ClassRawCopy {
 		f.Summary = "no hash: a copied db file (raw copy), or a snapshot that was cut short by its last 32 bytes; its pages and records are well, and a restore needs --skip-hash-check"
 	}
