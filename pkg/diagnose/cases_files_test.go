@@ -275,7 +275,7 @@ func TestCaseInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			return diagnose.Diagnose(in)
-		}},
+		}, after: []string{"KVD-CORRUPT-005 info"}}, // a copied database has no hash
 		{name: "a log elsewhere", own: true, look: func(t *testing.T, c *servertest.Cluster, i int) diagnose.Report {
 			t.Helper()
 			return lookBeside(t, c.DataDir(i), filepath.Join(c.Root(), "wal"))
