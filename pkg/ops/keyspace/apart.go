@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func (p *apart) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	var ofA, ofB []keyRecord
+	var ofA, ofB []place
 	beside(func() { ofA = p.a.log.without(p.b.log) }, func() { ofB = p.b.log.without(p.a.log) })
 	p.a.log, p.b.log = nil, nil // the memory is wanted for what is left
 	var errA, errB error
@@ -139,20 +140,47 @@ func (q Query) print(seed maphash.Seed, raw []byte, kv *dbfile.KeyValue) uint64 
 	return hashOf(seed, raw)
 }
 
+// place says where a record is.
+type place struct {
+	at          int64
+	size, check uint32 // check is of what it was told by, so that another one is noticed
+}
+
+// end returns where the record ends.
+func (p place) end() int64 { return p.at + int64(p.size) }
+
+// check is what is kept of a record's hash and mark.
+func check(hash, mark uint64) uint32 {
+	both := hash ^ bits.RotateLeft64(mark, 1)
+	return uint32(both ^ both>>32) //nolint:gosec // half of the bits
+}
+
 // without returns the live records that another log does not have with the same mark.
-func (l *keyLog) without(other *keyLog) []keyRecord {
-	var out []keyRecord
+// Both logs may be asked at the same time. The records of this one have no count then.
+func (l *keyLog) without(other *keyLog) []place {
+	left := 0
 	var theirs keyFolder
 	for i := range l.shares {
 		theirs.fill(&other.shares[i])
 		s := &l.shares[i]
 		for j := range s.n {
 			r := s.at(j)
+			r.count = 0
 			if r.tombstone() {
 				continue
 			}
 			if t := theirs.find(r.hash); t == nil || t.tombstone() || t.mark != r.mark {
-				out = append(out, *r)
+				r.count = 1
+				left++
+			}
+		}
+	}
+	out := make([]place, 0, left) // all at once: what a slice leaves behind that grows is several times as much
+	for i := range l.shares {
+		s := &l.shares[i]
+		for j := range s.n {
+			if r := s.at(j); r.count > 0 {
+				out = append(out, place{r.at, r.size, check(r.hash, r.mark)})
 			}
 		}
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 func newRest(side *apartSide) *Rest {
-	return &Rest{s: side.s, q: side.q, sorter: newSorter(side.s.o.Memory, 0, side.s.o.SpoolDir)}
+	return &Rest{s: side.s, q: side.q, sorter: newSorter(side.s.o.Memory/2, 0, side.s.o.SpoolDir)} // there are two
 }
 
 // Keys calls fn for each of the keys, in their order. It can be called once.
@@ -46,8 +46,9 @@ func (r *Rest) Keys(_ context.Context, fn func(*Item) error) error {
 func (r *Rest) Close() error { return r.sorter.close() }
 
 // add reads records by where they are.
-func (r *Rest) add(ctx context.Context, seed maphash.Seed, records []keyRecord) error {
-	slices.SortFunc(records, func(a, b keyRecord) int { return cmp.Compare(a.at, b.at) })
+func (r *Rest) add(ctx context.Context, seed maphash.Seed, records []place) error {
+	slices.SortFunc(records, func(a, b place) int { return cmp.Compare(a.at, b.at) })
+	r.sorter.expect(len(records), r.expected(records))
 	var body []byte
 	for len(records) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -62,11 +63,10 @@ func (r *Rest) add(ctx context.Context, seed maphash.Seed, records []keyRecord) 
 		if _, err := r.s.db.ReadAt(b, from); err != nil {
 			return r.s.torn(&fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: "read", Subject: r.s.path, Err: err})
 		}
-		for i := range records[:n] {
-			k := &records[i]
-			c, ok := r.change(seed, k, b[k.at-from:k.end()-from])
+		for _, p := range records[:n] {
+			c, ok := r.change(seed, p, b[p.at-from:p.end()-from])
 			if !ok {
-				return r.s.torn(r.s.changed(k.at))
+				return r.s.torn(r.s.changed(p.at))
 			}
 			body = appendChange(body[:0], c)
 			if err := r.sorter.add(c.Key, body); err != nil {
@@ -78,11 +78,18 @@ func (r *Rest) add(ctx context.Context, seed maphash.Seed, records []keyRecord) 
 	return r.s.torn(nil)
 }
 
-// end returns where the record ends.
-func (k *keyRecord) end() int64 { return k.at + int64(k.size) }
+// expected is about how many bytes the sorter will have of records.
+func (r *Rest) expected(records []place) int64 {
+	const numbers = 40 // bytes of a change beside its key and value
+	n := int64(0)
+	for _, p := range records {
+		n += min(int64(p.size), shortValue) + numbers
+	}
+	return n
+}
 
 // together returns how many of the records, which are sorted, are read in one go.
-func together(records []keyRecord) int {
+func together(records []place) int {
 	n := 1
 	for n < len(records) && records[n].at-records[n-1].end() <= restGap && records[n].end()-records[0].at <= restWindow {
 		n++
@@ -91,13 +98,13 @@ func together(records []keyRecord) int {
 }
 
 // change decodes a record, and checks that it is still the one that was there.
-func (r *Rest) change(seed maphash.Seed, k *keyRecord, raw []byte) (*Change, bool) {
+func (r *Rest) change(seed maphash.Seed, p place, raw []byte) (*Change, bool) {
 	kv, err := dbfile.ParseKeyValue(raw)
-	if err != nil || hashOf(seed, kv.Key) != k.hash || r.q.print(seed, raw, &kv) != k.mark {
+	if err != nil || check(hashOf(seed, kv.Key), r.q.print(seed, raw, &kv)) != p.check {
 		return nil, false
 	}
 	c := &r.c
-	*c = Change{Item: Item{KeyValue: kv, Size: revisionKey + int64(k.size), ref: reference{k.at, int64(k.size)}}}
+	*c = Change{Item: Item{KeyValue: kv, Size: revisionKey + int64(p.size), ref: reference{p.at, int64(p.size)}}}
 	if !r.q.KeysOnly && len(kv.Value) <= shortValue {
 		c.ref = reference{}
 	} else {

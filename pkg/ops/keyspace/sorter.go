@@ -37,6 +37,16 @@ func newSorter(limit, expected int64, dir string) *sorter {
 	return &sorter{limit: limit, dir: dir, data: make([]byte, 0, min(limit, expected))}
 }
 
+// expect makes room for so many records more, with so many bytes of keys and bodies in
+// all, as far as the memory may go: slices that grow leave several times as much behind.
+func (s *sorter) expect(records int, bytes int64) {
+	free := max(0, s.limit-int64(len(s.data))-int64(len(s.items))*itemSize)
+	if most := bytes + int64(records)*itemSize; most > free { // then some of it at a time
+		records, bytes = int(float64(records)*float64(free)/float64(most)), int64(float64(bytes)*float64(free)/float64(most))
+	}
+	s.items, s.data = slices.Grow(s.items, records), slices.Grow(s.data, int(bytes))
+}
+
 // add takes a record; both slices are copied.
 func (s *sorter) add(key, body []byte) error {
 	need := int64(len(key) + len(body) + 2*binary.MaxVarintLen32)
