@@ -59,7 +59,7 @@ func (t *walText) remarks(l *wal.Line) {
 		t.text("; ").safe(walEffect(l.Effect))
 	}
 	for _, u := range l.Unknown {
-		t.text(fmt.Sprintf("; unknown field %d of %s", u.Field, count(u.Bytes, "byte")))
+		t.text(fmt.Sprintf("; unknown field %d of ", u.Field)).bytes(u.Bytes)
 	}
 	if l.Replaces {
 		t.text(fmt.Sprintf("; a later leader's: it takes the place of what stood at %d and behind", l.Index))
@@ -106,6 +106,8 @@ func (t *walText) request(l *wal.Line) {
 	switch b := l.Body.(type) {
 	case *wal.Op:
 		t.text(" ").op(b)
+	case *wal.Auth:
+		t.auth(b)
 	case *wal.Txn:
 	default:
 		t.safe(walRequest(l))
@@ -142,8 +144,6 @@ func walRequest(l *wal.Line) string {
 		return " " + b.Version
 	case *wal.Member:
 		return " " + walMember(b)
-	case *wal.Auth:
-		return walAuth(b)
 	case *wal.V2:
 		return fmt.Sprintf(" %s %s, %s%s", b.Method, b.Path, count(len(b.Value), "byte"), shown(b.Preview))
 	case wal.Checkpoints:
@@ -236,19 +236,6 @@ func (t *walText) keys(key, end []byte) *walText {
 	return t
 }
 
-// walKeys is the same as text, not made safe.
-func walKeys(key, end string) string {
-	switch {
-	case end == "":
-		return key
-	case end == "\x00":
-		return key + " and all behind"
-	case wal.IsPrefix([]byte(key), []byte(end)):
-		return key + "*"
-	}
-	return key + " up to " + end
-}
-
 // shown is a value's beginning, where values are shown.
 func shown(preview []byte) string {
 	if len(preview) == 0 {
@@ -286,19 +273,17 @@ func walMember(m *wal.Member) string {
 	return strings.Join(parts, ", ")
 }
 
-func walAuth(a *wal.Auth) string {
-	s := ""
+func (t *walText) auth(a *wal.Auth) {
 	if a.User != "" {
-		s += " " + a.User
+		t.text(" ").safe(a.User)
 	}
 	if a.Role != "" {
-		s += " role " + a.Role
+		t.text(" role ").safe(a.Role)
 	}
 	if a.Key != "" || a.End != "" {
-		s += fmt.Sprintf(" %s %s", a.Permission, walKeys(a.Key, a.End))
+		t.text(" ").safe(a.Permission).text(" ").keys([]byte(a.Key), []byte(a.End))
 	}
 	if a.HasSecret {
-		s += ", password redacted"
+		t.text(", password redacted")
 	}
-	return s
 }
