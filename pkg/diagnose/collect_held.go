@@ -11,10 +11,9 @@ import (
 	"kvd/pkg/ops/keyspace"
 )
 
-// heldLeases asks for the leases that most keys of the sample are on: among many leases
-// a lease with many keys is found by its keys, and by chance alone otherwise. As many
-// are asked for as were before the sample.
-func (c *collector) heldLeases(ctx context.Context, v cluster.View) {
+// sampledLeases asks the leader about the leases that keys of the sample are on, by each
+// of some ways, which have a timeout and an error of their own.
+func (c *collector) sampledLeases(ctx context.Context, v cluster.View, ways ...func(context.Context, *cluster.MemberClient) error) {
 	m, ok := v.LeaderMember()
 	if !ok || c.in.Leases == nil || c.in.Keys == nil {
 		return
@@ -23,13 +22,23 @@ func (c *collector) heldLeases(ctx context.Context, v cluster.View) {
 	if err != nil {
 		return // the leases are missing with the reason
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
-	defer cancel()
+	for _, ask := range ways {
+		within, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
+		if err := ask(within, mc); err != nil {
+			c.missErr(NeedLeases, name(m), mc.Explain(within, "read lease", err))
+		}
+		cancel()
+	}
+}
+
+// heldLeases asks for the leases that most keys of the sample are on: among many leases
+// a lease with many keys is found by its keys, and by chance alone otherwise. As many
+// are asked for as were before the sample.
+func (c *collector) heldLeases(ctx context.Context, mc *cluster.MemberClient) error {
 	for _, id := range c.in.Leases.toAsk(c.in.Keys.Leased, c.o.LeaseLimit) {
 		r, err := mc.Etcd().TimeToLive(ctx, clientv3.LeaseID(id), clientv3.WithAttachedKeys())
 		if err != nil {
-			c.missErr(NeedLeases, name(m), mc.Explain(ctx, "read lease", err))
-			return
+			return err
 		}
 		c.asked("LeaseLeases, LeaseTimeToLive", 1)
 		if r.GrantedTTL == 0 {
@@ -37,6 +46,7 @@ func (c *collector) heldLeases(ctx context.Context, v cluster.View) {
 		}
 		c.in.Leases.Asked = append(c.in.Leases.Asked, LeaseLook{ID: cluster.FormatID(uint64(id)), Granted: r.GrantedTTL, Now: &r.TTL, Keys: len(r.Keys)}) //nolint:gosec // bits, not a number
 	}
+	return nil
 }
 
 // toAsk are the leases that keys of a sample are on and that were not asked for, those

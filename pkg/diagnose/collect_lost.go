@@ -17,30 +17,20 @@ const lostShown = 5
 // leases had not. That list is older than the sample: a lease can have been granted
 // since, and one that ends takes its keys along a moment later. So the leader is asked
 // for each, and for the key after that.
-func (c *collector) lostLeases(ctx context.Context, v cluster.View) {
-	m, ok := v.LeaderMember()
-	if !ok || c.in.Leases == nil || c.in.Keys == nil {
-		return
-	}
-	mc, err := c.client.Member(m.ID)
-	if err != nil {
-		return // the leases are missing with the reason
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
-	defer cancel()
+func (c *collector) lostLeases(ctx context.Context, mc *cluster.MemberClient) error {
 	for _, l := range c.in.Keys.Leased {
 		if c.in.Leases.ids[l.Lease] || len(c.in.Leases.Lost) >= lostShown {
 			continue
 		}
 		lost, err := c.isLost(ctx, mc, clientv3.LeaseID(l.Lease), string(l.Key))
 		if err != nil {
-			c.missErr(NeedLeases, name(m), mc.Explain(ctx, "read lease", err))
-			return
+			return err
 		}
 		if lost {
 			c.in.Leases.Lost = append(c.in.Leases.Lost, LostLease{cluster.FormatID(uint64(l.Lease)), bytes.Clone([]byte(l.Key)), l.Keys}) //nolint:gosec // bits, not a number
 		}
 	}
+	return nil
 }
 
 // isLost reports that a leader has no such lease, and its key still is on it a while later.

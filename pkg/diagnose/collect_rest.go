@@ -31,8 +31,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	c.hosts()
 	if m, mc := c.reader(v); mc != nil {
 		c.keys(ctx, mc)
-		c.heldLeases(ctx, v)
-		c.lostLeases(ctx, v)
+		c.sampledLeases(ctx, v, c.heldLeases, c.lostLeases)
 		c.writes(ctx, m, mc)
 	} else {
 		c.miss(NeedKeys, "", "no voter answers that could be read from", "see KVD-NET-001")
