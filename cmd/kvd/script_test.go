@@ -23,8 +23,13 @@ func TestMain(m *testing.M) {
 // that scripts can use beside testscript's own.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	testscript.Run(t, scripts("testdata/script"))
+}
+
+// scripts are those of a folder, with what all of them can use.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -38,7 +43,7 @@ func TestScripts(t *testing.T) {
 			"exitcode": cmdExitCode,
 			"registry": cmdRegistry,
 		},
-	})
+	}
 }
 
 // cmdExitCode is `exitcode N PROGRAM ARGS…`: exec, with the exit code asserted.
