@@ -22,6 +22,7 @@ type ahead struct {
 	err  error  // why no piece follows
 
 	hand *piece
+	sums []sum // of the records that end in hand, as far as nobody asked for a later one
 	free []*piece
 	want chan *piece // to be filled; nil: nobody reads ahead
 	got  chan *piece
@@ -33,9 +34,14 @@ type piece struct {
 	b   [pieceBytes + pieceBytes]byte
 	n   int // bytes in the second half
 	err error
+
+	sums []sum
 }
 
-func (p *piece) fill(in io.ReaderAt, at int64) { p.n, p.err = in.ReadAt(p.b[pieceBytes:], at) }
+func (p *piece) fill(in io.ReaderAt, at int64) {
+	p.n, p.err = in.ReadAt(p.b[pieceBytes:], at)
+	p.sums = p.sums[:0]
+}
 
 // reset goes on at another place, or in another file.
 func (a *ahead) reset(in io.ReaderAt, at int64) {
@@ -43,7 +49,7 @@ func (a *ahead) reset(in io.ReaderAt, at int64) {
 	if a.hand != nil {
 		a.free, a.hand = append(a.free, a.hand), nil
 	}
-	a.in, a.at, a.rest, a.err = in, at, nil, nil
+	a.in, a.at, a.rest, a.err, a.sums = in, at, nil, nil, nil
 }
 
 var errStopped = errors.New("the reading was stopped")
@@ -95,19 +101,34 @@ func (a *ahead) next() error {
 	if a.hand != nil {
 		a.want <- a.hand
 	}
-	a.hand, a.rest, a.err = p, p.b[from:pieceBytes+p.n], p.err
+	a.hand, a.rest, a.err, a.sums = p, p.b[from:pieceBytes+p.n], p.err, p.sums
 	return nil
+}
+
+// sum returns the CRC of a log with the record at an offset, if it was computed ahead
+// from what it was before. The record was taken to its end.
+func (a *ahead) sum(at int64, before CRC) (CRC, bool) {
+	for len(a.sums) > 0 && a.sums[0].at < at {
+		a.sums = a.sums[1:]
+	}
+	if len(a.sums) == 0 || a.sums[0].at != at || a.sums[0].before != before {
+		return 0, false
+	}
+	return a.sums[0].after, true
 }
 
 // start begins to read ahead, behind the first piece.
 func (a *ahead) start() {
 	want, got := make(chan *piece, pieces), make(chan *piece, pieces) // as many as there are, so that nobody waits to give one back
-	in, at := a.in, a.at
+	in, at, first := a.in, a.at, a.hand
 	go func() {
 		defer close(got)
+		crc := summing{lost: at != int64(first.n)} // the file was not read from its beginning
+		crc.over(first.b[pieceBytes:pieceBytes+first.n], nil)
 		for p := range want {
 			p.fill(in, at)
 			at += int64(p.n)
+			p.sums = crc.over(p.b[pieceBytes:pieceBytes+p.n], p.sums)
 			if got <- p; p.err != nil {
 				return
 			}

@@ -77,10 +77,7 @@ func (r *reader) frame(rec *Record) error {
 	if length == 0 {
 		return io.EOF
 	}
-	n, pad := int64(length&(1<<56-1)), int64(0)
-	if length>>63 == 1 {
-		pad = int64(length >> 56 & 7)
-	}
+	n, pad := sizes(length)
 	if n > r.limit-r.off-pad-lengthBytes {
 		return r.damage(Torn, "a record of %d bytes, with %d left in the file", n, max(0, r.limit-r.off-lengthBytes))
 	}
@@ -110,6 +107,16 @@ func (r *reader) length() (uint64, error) {
 		return 0, r.damage(Torn, "%d bytes of a length field, then the file ends", len(b))
 	}
 	return 0, nil
+}
+
+// sizes are what a length field says: the bytes of a record, and those of its padding
+// (decodeFrameSize in decoder.go).
+func sizes(length uint64) (n, pad int64) {
+	n = int64(length & (1<<56 - 1))
+	if length>>63 == 1 {
+		pad = int64(length >> 56 & 7)
+	}
+	return n, pad
 }
 
 // read returns the bytes of a record with its padding, valid until the next call. The
@@ -179,7 +186,10 @@ func (r *reader) chain(rec *Record) error {
 		r.crc = rec.CRC
 		return nil
 	}
-	sum := CRC(crc32.Update(uint32(r.crc), castagnoli, rec.Data))
+	sum, ok := r.in.sum(rec.Offset, r.crc)
+	if !ok {
+		sum = CRC(crc32.Update(uint32(r.crc), castagnoli, rec.Data))
+	}
 	if sum != rec.CRC {
 		return r.orTorn(Damage{Class: BadCRC, Why: fmt.Sprintf("the record's CRC is stored as %s and computed as %s", rec.CRC, sum),
 			StoredCRC: new(rec.CRC), ComputedCRC: &sum})
