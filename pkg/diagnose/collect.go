@@ -20,7 +20,7 @@ type CollectOptions struct {
 	MetricsURLs []string      // NAME=URL, for members that serve /metrics elsewhere than their client URL
 	SampleBytes int64         // of keys and values, read from one follower; 0: none
 	LeaseLimit  int           // leases that are asked for their time and keys
-	Revisions   int64         // of the latest that are looked at for who writes; 0: none
+	Revisions   int64         // of the latest that are looked at for who writes, fewer where one has several changes; 0: none
 	Hash        bool          // ask each member for its hash, which stalls it
 	Layout      keys.Layout
 	Limits      Limits

@@ -46,9 +46,11 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 		}
 	}
 	cfg := c.client.Config()
-	for _, own := range []struct{ of, file string }{{"kvd itself, " + cfg.Cert, cfg.Cert}, {"the CA in " + cfg.CACert, cfg.CACert}} {
-		c.in.Certs = append(c.in.Certs, inFile(own.of, own.file)...)
+	for _, own := range inFile("kvd itself, "+cfg.Cert, cfg.Cert) {
+		own.Own = true
+		c.in.Certs = append(c.in.Certs, own)
 	}
+	c.in.Certs = append(c.in.Certs, inFile("the CA in "+cfg.CACert, cfg.CACert)...)
 }
 
 // shown is the certificate that an https address shows, nil where there is none.

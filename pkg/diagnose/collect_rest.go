@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -143,54 +142,6 @@ func (c *collector) keys(ctx context.Context, mc *cluster.MemberClient) {
 	c.in.Keys = &u
 	c.asked("serializable range from "+mc.Label(), int(u.Requests))
 	c.compactor(ctx, mc)
-}
-
-// writesBytes bounds what is read of the latest writes.
-const writesBytes = 16 << 20
-
-// writes reads the latest revisions by a watch from the past, as every watcher that
-// reconnects does.
-func (c *collector) writes(ctx context.Context, m cluster.Member, mc *cluster.MemberClient) {
-	if c.o.Revisions <= 0 || c.in.Keys == nil {
-		return
-	}
-	head := c.in.Keys.Revision
-	w := Writes{Member: name(m), From: max(c.in.Keys.Oldest+1, head-c.o.Revisions+1), To: head}
-	if w.From > head {
-		c.in.Writes = &Writes{Member: name(m), From: head, To: head - 1}
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.client.Config().CommandTimeout)
-	defer cancel()
-	if err := mc.Connect(ctx); err != nil {
-		c.missErr(NeedWrites, name(m), err)
-		return
-	}
-	c.asked("watch of the latest revisions", 1)
-	top, groups := newTop(), newGroupTally(c.in.Keys)
-	for resp := range mc.Etcd().Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(w.From), clientv3.WithFragment()) {
-		if err := resp.Err(); err != nil {
-			c.missErr(NeedWrites, name(m), mc.Explain(ctx, "watch", err))
-			return
-		}
-		for _, e := range resp.Events {
-			if e.Kv.ModRevision > head {
-				break
-			}
-			size := int64(len(e.Kv.Key) + len(e.Kv.Value))
-			top.add(e.Kv.Key, size)
-			groups.add(e.Kv.Key, size)
-			w.Bytes += size
-			w.To = e.Kv.ModRevision
-		}
-		if n := len(resp.Events); n > 0 && resp.Events[n-1].Kv.ModRevision >= head || w.Bytes > writesBytes {
-			top.fill(&w)
-			groups.fill(&w)
-			c.in.Writes = &w
-			return
-		}
-	}
-	c.miss(NeedWrites, name(m), fmt.Sprintf("the latest %s did not come within %s", counted(head-w.From+1, "revision"), c.client.Config().CommandTimeout), "")
 }
 
 // leases asks the leader for some leases; before the wait for the second sample, so

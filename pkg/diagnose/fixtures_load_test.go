@@ -172,6 +172,7 @@ func placeFixtures() []fixture {
 		{"spread: few clients", func(w *world) { w.gauge(1, "etcd_debugging_mvcc_watch_stream_total", 40, 40) }, nil},
 		{"certificates: one expires soon", func(w *world) { w.cert(20) }, []string{"KVD-TLS-001 warning"}},
 		{"certificates: one expires tomorrow", func(w *world) { w.cert(1) }, []string{"KVD-TLS-001 critical"}},
+		{"certificates: kvd's own expires tomorrow", func(w *world) { w.ownCert(1) }, []string{"KVD-TLS-001 warning"}},
 		{"certificates: one has expired", func(w *world) { w.cert(-1) }, []string{"KVD-TLS-001 critical"}},
 		{"certificates: a year", func(w *world) { w.cert(364) }, nil},
 		{"backups: old", func(w *world) {
@@ -193,4 +194,11 @@ func (w *world) host(of string, file, free, limit, left int64) {
 // cert is a certificate with so many days left.
 func (w *world) cert(days int) {
 	w.in.Certs = slices.Concat(w.in.Certs, []diagnose.Cert{{Of: "m1 for clients", Subject: "CN=m1", NotBefore: w.in.At.AddDate(-1, 0, 0), NotAfter: w.in.At.AddDate(0, 0, days)}})
+}
+
+// ownCert is cert for the one that kvd shows.
+func (w *world) ownCert(days int) {
+	w.cert(days)
+	last := &w.in.Certs[len(w.in.Certs)-1]
+	last.Of, last.Own = "kvd itself, client.crt", true
 }

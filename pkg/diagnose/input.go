@@ -133,6 +133,7 @@ type Cert struct {
 	Subject   string
 	NotBefore time.Time
 	NotAfter  time.Time
+	Own       bool // of kvd, whose end ends nobody else
 }
 
 // Hash is one member's digest of its keys.

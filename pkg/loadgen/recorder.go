@@ -160,7 +160,7 @@ func (r *recorder) closeRow(now time.Time) result.Row {
 		Ops: sorted(r.window),
 	}
 	for i := range row.Ops {
-		row.Ops[i].Response.Trim()
+		row.Ops[i].Response.Fold()
 	}
 	r.window = map[result.Op]*result.Latencies{}
 	r.row, r.rowFrom = turnCount{}, now

@@ -56,7 +56,7 @@ func newDiagnoseCmd(app *App, run func(context.Context, *App, diagnoseOptions) e
 		Short: "What is wrong, how that is known, how bad it is, and what to type next",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(o.check(), o.setLimits(app)); err != nil {
+			if err := errors.Join(o.check(), o.checkFormat(app), o.setLimits(app)); err != nil {
 				return err
 			}
 			o.kvd = cmd.Root()
@@ -77,7 +77,7 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   warning   it will be so, or one failure more makes it so
   info      worth knowing, nothing to get up for`,
 		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of
-  keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 revisions by a watch; from the leader,
+  keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 changes by a watch; from the leader,
   the list of leases and up to 64 of them, those with most keys of the sample among them. No request needs the quorum, but for
   users and roles where some are set up, which root alone may read. --hash makes each member in turn answer
   nobody else for about a second per 100 MiB; how long is said before.`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,7 +32,7 @@ func (o *diagnoseFiles) addFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.dirs, "data-dir", nil, "data `directory` of a member: will it start, is it damaged; several are compared")
 	fs.StringVar(&o.WALDir, "wal-dir", "", "where the log of the one --data-dir is, if not in it")
 	fs.StringArrayVar(&o.snapshots, "snapshot", nil, "snapshot or backend `file`")
-	fs.StringArrayVar(&o.metrics, "metrics", nil, "`file` with what a member's /metrics said; two of one member are compared")
+	fs.StringArrayVar(&o.metrics, "metrics", nil, "`file` with what a member's /metrics said (-: standard input); two of one member are compared")
 	fs.StringArrayVar(&o.disks, "disk", nil, "measure the disk of a `directory` as etcd's log uses it, for 5 s at most")
 	fs.StringVar(&o.backups, "backups", "", "`directory` with snapshots, to see how old the newest is")
 	fs.StringVar(&o.target, "target", "", "minor `version` that the cluster is to be updated to, for example 3.8: what would it trip over")
@@ -58,6 +59,11 @@ func (o *diagnoseFiles) check() error {
 		return usage("--wal-dir is where the log of one --data-dir is")
 	case len(o.manifests) > 0 && o.target == "":
 		return usage("--manifest says what --target is to be started with")
+	}
+	for i, name := range o.metrics {
+		if name == "-" {
+			o.metrics[i] = os.Stdin.Name()
+		}
 	}
 	return o.checkNames()
 }

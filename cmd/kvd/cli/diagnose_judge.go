@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kvd/cmd/kvd/cli/config"
+	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -46,6 +47,14 @@ func (o *diagnoseOptions) check() error {
 		o.Layout = o.Layout.With(o.kube)
 	}
 	return o.diagnoseFiles.check()
+}
+
+// checkFormat refuses two formats at once.
+func (o *diagnoseOptions) checkFormat(app *App) error {
+	if o.markdown && app.Global.Output != render.Table {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diagnose", Msg: fmt.Sprintf("--markdown and -o %s are two formats: choose one", app.Global.Output)}
+	}
+	return nil
 }
 
 // judge turns a report into what the exit code says of it.

@@ -18,9 +18,11 @@ type drillRelistOptions struct {
 
 func (o *drillRelistOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.objects, "objects", 5000, "pods that there are, and as many ConfigMaps")
-	fs.IntVar(&o.apiservers, "apiservers", 12, "who begin anew at the same moment")
+	fs.IntVar(&o.apiservers, "apiservers", drill.RelistAPIServers, "who begin anew at the same moment")
 	fs.StringVar(&o.remedy, "remedy", drill.RelistPages, "how they read then: pages, or stream (etcd 3.7's RangeStream)")
-	o.painFlags.addFlags(fs, drill.DefaultPainOptions())
+	d := drill.DefaultPainOptions()
+	d.Duration = drill.RelistDuration
+	o.painFlags.addFlags(fs, d)
 }
 
 func newDrillRelistCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {
@@ -58,10 +60,10 @@ more than that, and the finding is gone.` + painCommon + `
 
 A machine that has no processor time for it does not get that far within
 --duration: then nothing was reproduced, and a longer one helps.`,
-		Cost: painCost("two processors for a minute, 100 MB of disk, 1 GB of memory for the server and as much for the generator"),
+		Cost: painCost("two processors for two minutes, 100 MB of disk, 1 GB of memory for the server and as much for the generator"),
 		Example: `
   kvd drill relist-storm
-  kvd drill relist-storm --remedy stream --duration 40s
+  kvd drill relist-storm --remedy stream
   kvd drill relist-storm -o json | jq '.pain.gauges, .remedied.gauges'`,
 		Exits: painExits(),
 	}.apply(cmd)

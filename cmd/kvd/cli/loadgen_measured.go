@@ -4,13 +4,13 @@ package cli
 
 // What was measured of loads, as their help shows it.
 const (
-	measuredLoadHeartbeatsStatusToLease50Images = "14.1"
+	measuredLoadHeartbeatsStatusToLease50Images = "14.0"
 	measuredLoadHeartbeatsStatusToLease10Images = "8.1"
 	measuredLoadEndpointsToSlices1000Pods       = "8.5"
 	measuredLoadEndpointsToSlices100Pods        = "0.88"
-	measuredLoadListMemoryWholeToStream         = "2.9"
-	measuredLoadGeneratorCpu                    = "303.5"
-	measuredLoadGeneratorCpuBenchmark           = "331.8"
-	measuredLoadGeneratorCpuToBenchmark         = "0.91"
-	measuredLoadListMemoryWholeToPagesOf500     = "3.6"
+	measuredLoadListMemoryWholeToStream         = "1.94"
+	measuredLoadListMemoryWholeToPagesOf500     = "2.0"
+	measuredLoadGeneratorCpu                    = "405.7"
+	measuredLoadGeneratorCpuBenchmark           = "428.3"
+	measuredLoadGeneratorCpuToBenchmark         = "0.95"
 )

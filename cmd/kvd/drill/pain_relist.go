@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"time"
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/loadgen"
@@ -14,6 +15,13 @@ import (
 const (
 	RelistPages  = "pages"  // of relistPage objects
 	RelistStream = "stream" // etcd 3.7's RangeStream
+)
+
+// What is enough for the memory to grow, and for the answers to be there where processors
+// are few and slow.
+const (
+	RelistAPIServers = 14
+	RelistDuration   = 40 * time.Second
 )
 
 // relistPage is what client-go's reflectors ask for at a time.

@@ -26,6 +26,9 @@ func join(a, b Row) Row {
 		Lag: max(a.Lag, b.Lag), Memory: max(a.Memory, b.Memory),
 		Ops: addOps(a.Ops, b.Ops),
 	}
+	for i := range out.Ops {
+		out.Ops[i].Response.Fold()
+	}
 	if out.Span > 0 {
 		out.CPU = (a.CPU*a.Span + b.CPU*b.Span) / out.Span
 	}
