@@ -42,7 +42,7 @@ func TestMemoryOfALongRun(t *testing.T) {
 	play(540)
 	ten := heap()
 	t.Logf("after a minute %.1f MiB, after ten %.1f MiB", minute, ten)
-	if grown := ten - minute; grown > 2.5 { // a generator at this rate has some 30 MiB
+	if grown := ten - minute; grown > 1.6 { // a generator at this rate has some 30 MiB
 		t.Errorf("ten minutes take %.1f MiB more than one", grown)
 	}
 	if n := rec.totals[op].Response.Count(); n != 2000*600 {

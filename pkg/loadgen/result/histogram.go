@@ -64,7 +64,7 @@ func (h Histogram) read() *hdrhistogram.PackedHistogram {
 	return p
 }
 
-// Fold puts a coarse histogram into a third of the memory, or less: the steps from
+// Fold puts a coarse histogram into half the memory, or less: the steps from
 // value to value, and how many there are of each, in as few bytes as they need. It
 // counts and adds as before, but each time takes some microseconds to unfold.
 func (h *Histogram) Fold() {
