@@ -68,6 +68,42 @@ func TestCaseFreshKeysGone(t *testing.T) {
 	}
 }
 
+// Case C19 while it runs: the member ends when it is read from, and that is told. One
+// that keeps its keys lives on.
+func TestCaseEndsWhenRead(t *testing.T) {
+	t.Parallel()
+	for _, p := range []struct {
+		name  string
+		shape shape
+		fresh bool
+		keys  []string
+		slow  bool
+	}{
+		{name: "two keys", fresh: true, keys: []string{"a", "b"}},
+		{name: "deleted only", keys: []string{"a", "b"}},
+		{name: "three members, with certificates and users", shape: shape{members: 3, mtls: true, auth: true}, fresh: true, keys: []string{"\x01", "z"}, slow: true},
+		{name: "etcd 3.6", shape: shape{version: "3.6"}, fresh: true, keys: []string{"a", "b", "c"}, slow: true},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			besideOthers(t, p.slow)
+			c := p.shape.start(t)
+			rev := rewrite(t, c, p.keys, p.fresh)
+			if _, err := c.Client(t).Compact(servertest.Context(t, time.Minute), rev, clientv3.WithCompactPhysical()); err != nil {
+				t.Fatal(err)
+			}
+			r := look(t, connect(t, c))
+			if !p.fresh {
+				belongs(t, r)
+				return
+			}
+			f := finding(t, r, "KVD-CORRUPT-005")
+			if f.Severity != diagnose.Critical || evidence(t, f, "since").Text != "connection_refused" {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
 // keeps fails the test unless a cluster that starts again has its keys.
 func keeps(t *testing.T, c *servertest.Cluster, keys []string, has bool) {
 	t.Helper()

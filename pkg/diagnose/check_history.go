@@ -170,7 +170,7 @@ func (in *Input) historyPiles(c content) (Severity, bool) {
 		float64(c.revisions) >= l.HistoryRevs,
 		!in.recent(c) && (share >= l.HistoryRatio && big || many):
 		return Warning, true
-	case c.compacted == 0 && float64(c.revisions) >= l.NeverCompacted:
+	case c.compacted == 0 && float64(c.revisions-c.keys) >= l.NeverCompacted: // each live key keeps one
 		return Info, true
 	}
 	return "", false

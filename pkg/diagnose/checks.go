@@ -6,6 +6,7 @@ func Checks() []Check {
 	return []Check{
 		checkStart(),
 		checkDatabase(),
+		checkEnded(),
 		checkDirs(),
 		checkLeft(),
 		checkQuorum(),

@@ -32,6 +32,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 		c.keys(ctx, mc)
 		c.sampledLeases(ctx, v, c.heldLeases, c.lostLeases)
 		c.writes(ctx, m, mc)
+		c.outlived(ctx, m, mc)
 	} else {
 		c.miss(NeedKeys, "", "no voter answers that could be read from", "see KVD-NET-001")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // hashes of m1 to m3.
@@ -48,6 +49,11 @@ func dataFixtures() []fixture {
 		{"hashes: three differ", func(w *world) { w.hashes(7, 8, 9) }, []string{"KVD-CORRUPT-002 critical"}},
 		{"hashes: equal", func(w *world) { w.hashes(7, 7, 7) }, nil},
 		{"hashes: of different compactions", func(w *world) { w.hashes(7, 8, 7); w.in.Hashes[1].Compact = 44000 }, nil},
+
+		{"reading: the member did not outlive it", func(w *world) {
+			w.in.Ended = &diagnose.Ended{Member: w.in.Now.View.Members[1], Reading: "its keys", Err: &fault.Error{Cause: cluster.CauseConnectionRefused}}
+		}, []string{"KVD-CORRUPT-005 critical"}},
+		{"reading: it gave nothing and lives", func(w *world) { w.in.Keys, w.in.Writes = nil, nil }, nil},
 
 		{"versions: two minors", func(w *world) { w.status(3, func(s *cluster.Status) { s.Version = "3.6.14" }) }, []string{"KVD-VERSION-001 warning"}},
 		{"versions: two patches", func(w *world) { w.status(3, func(s *cluster.Status) { s.Version = "3.7.2" }) }, []string{"KVD-VERSION-001 info"}},

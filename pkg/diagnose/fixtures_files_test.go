@@ -262,6 +262,21 @@ func fileFixtures() []fixture {
 		{"update: 3.7 to 3.8, the last one has not ended", func(w *world) { w.version("3.7.3", "3.6.0"); w.target("3.8") },
 			[]string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
 		{"update: 3.7 to 3.8, a flag that will go", func(w *world) { w.target("3.8", "max-snapshots") }, []string{"KVD-VERSION-004 critical"}},
+		{"update: to 3.6, by a variable", func(w *world) {
+			w.target("3.6")
+			w.in.Target.Manifests[0].Env = []string{"enable-v2", "name"}
+			w.version("3.5.35", "")
+		}, []string{"KVD-VERSION-004 warning"}},
+		{"update: to 3.7, in etcd's configuration file", func(w *world) {
+			w.target("3.7")
+			w.in.Target.Manifests[0].Settings = []string{"experimental-initial-corrupt-check", "name"}
+			w.version("3.6.16", "3.6.0")
+		}, []string{"KVD-VERSION-004 warning"}},
+		{"update: to 3.6, a variable that 3.7 does not have", func(w *world) {
+			w.target("3.6")
+			w.in.Target.Manifests[0].Env = []string{"experimental-initial-corrupt-check"}
+			w.version("3.5.35", "")
+		}, nil},
 		{"update: 3.7 to 3.8", func(w *world) { w.target("3.8", "name", "listen-client-urls") }, nil},
 		{"update: 3.5 to 3.6, a voter that is a learner in the database", func(w *world) {
 			w.version("3.5.35", "")

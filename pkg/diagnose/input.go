@@ -32,6 +32,7 @@ type Input struct {
 	Keys      *keyspace.Usage
 	Compactor *Compactor
 	Writes    *Writes
+	Ended     *Ended // the member that was read from, if it did not outlive that
 	Certs     []Cert
 	Hashes    []Hash
 	Differing []DifferingKey // keys that differ between members whose hashes do
@@ -111,6 +112,13 @@ type Writes struct {
 	Distinct int64 // keys
 	Bytes    int64
 	Groups   []GroupWrites // what most bytes were written of, the most first; of a live member only
+}
+
+// Ended is a member that ended while it was read from.
+type Ended struct {
+	Member  cluster.Member
+	Reading string // "its keys"
+	Err     error  // what asking it since ended with
 }
 
 // GroupWrites is one resource's share of Writes, or that of keys with one prefix.

@@ -82,7 +82,7 @@ func (l *Limits) Table() []Limit {
 			"kube-apiserver compacts every 5 min what is older than 5 min: at 1500 writes/s, which is more than the busiest clusters write, 900,000", 1e6},
 		{"history_per_key", &l.HistoryPerKey, Count, "revisions kept for each live key", fromKvd + ": node leases, the busiest keys of Kubernetes, are written 60 times in 10 min", 100},
 		{"history_revisions", &l.HistoryFrom, Count, "revisions kept, below which that does not matter", fromKvd, 20000},
-		{"never_compacted", &l.NeverCompacted, Count, "revisions with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
+		{"never_compacted", &l.NeverCompacted, Count, "revisions beyond one for each live key, with nothing ever compacted: a remark", "etcd's revision mode with its customary 1000, which looks every 5 min, has compacted by then", 5000},
 		{"nobody_compacts", &l.NobodyCompacts, Seconds, "without a compaction while revisions are written", "kube-apiserver compacts every 5 min, etcd's periodic compaction every hour or more often, once it has begun (getCompactInterval in v3compactor/periodic.go)", 3600},
 		{"nobody_compacts_revisions", &l.NobodyRevs, Count, "revisions written in that time, below which there is nothing to compact", fromKvd, 1000},
 		{"compactor_silent", &l.MarkerAge, Seconds, "since kube-apiserver's marker was written; history that is all younger than this piles up only above uncompacted_revisions, or with NOSPACE raised", "three of its compactions, one every 5 min", 900},

@@ -21,11 +21,19 @@ type Target struct {
 
 // Manifest is a file with etcd's flags in it.
 type Manifest struct {
-	Path  string
-	Flags []string // without dashes and values
+	Path     string
+	Flags    []string // without dashes and values
+	Env      []string // the flags that variables of the environment are for
+	Settings []string // of etcd's own configuration file
 }
 
-var flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`) //nolint:gochecknoglobals // constant
+// What a line has of etcd's settings: flags, variables, and, at its begin, a setting of
+// a configuration file.
+var (
+	flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`)      //nolint:gochecknoglobals // constant
+	envWord  = regexp.MustCompile(`\bETCD_([A-Z][A-Z0-9_]*)`) //nolint:gochecknoglobals // constant
+	yamlWord = regexp.MustCompile(`^([a-z][a-z0-9-]+):`)      //nolint:gochecknoglobals // constant
+)
 
 // The minor versions of 3 that kvd knows what to say of: from the first whose flags were
 // compared on, to the one that is yet to come.
@@ -60,13 +68,24 @@ func (in *Input) AddTarget(version string, manifests []string) error {
 			if strings.HasPrefix(strings.TrimSpace(line), "#") {
 				continue
 			}
-			for _, w := range flagWord.FindAllStringSubmatch(line, -1) {
-				m.Flags = append(m.Flags, w[1])
-			}
+			m.read(line)
 		}
 		in.Target.Manifests = append(in.Target.Manifests, m)
 	}
 	return nil
+}
+
+// read takes what a line has.
+func (m *Manifest) read(line string) {
+	for _, w := range flagWord.FindAllStringSubmatch(line, -1) {
+		m.Flags = append(m.Flags, w[1])
+	}
+	for _, w := range envWord.FindAllStringSubmatch(line, -1) {
+		m.Env = append(m.Env, strings.ToLower(strings.ReplaceAll(w[1], "_", "-")))
+	}
+	if w := yamlWord.FindStringSubmatch(line); w != nil {
+		m.Settings = append(m.Settings, w[1])
+	}
 }
 
 // removal is a flag that a version no longer has, or may no longer have: a server
@@ -133,15 +152,39 @@ func checkUpdate() Check {
 			in.updateMembers(add)
 			in.updateStored(add, to)
 			for _, m := range in.Target.Manifests {
-				for _, flag := range slices.Compact(slices.Sorted(slices.Values(m.Flags))) {
-					gone, instead, ok := goneIn(flag)
-					if ok && !to.LessThan(*semver.New(gone + ".0")) {
-						add(Critical, m.Path, fmt.Sprintf("etcd %s has no flag --%s any more, and does not start with it", gone, flag), m.Path, "--"+flag, "replace it: "+instead)
-					}
-				}
+				m.judge(add, to)
 			}
 			return out, fmt.Sprintf("nothing stands against %s that can be seen from here", in.Target.Version)
 		},
+	}
+}
+
+// judge looks for what a version does not have any more: it ends on a flag, warns of a
+// variable (verifyEnv in pkg/flags/flag.go), and says nothing of a setting in a
+// configuration file, which is decoded without a look at what is left over
+// (configFromFile in server/embed/config.go).
+func (m Manifest) judge(add addFunc, to *semver.Version) {
+	for _, of := range []struct {
+		names    []string
+		severity Severity
+		written  func(flag string) string
+		says     string
+	}{
+		{m.Flags, Critical, func(f string) string { return "--" + f }, "has no flag %s any more, and does not start with it"},
+		{m.Env, Warning, func(f string) string { return "ETCD_" + strings.ToUpper(strings.ReplaceAll(f, "-", "_")) }, "does not know %s any more: it warns of it and goes on without"},
+		{m.Settings, Warning, func(f string) string { return f }, "does not know the setting %s any more, and goes on without it and without a word"},
+	} {
+		for _, flag := range slices.Compact(slices.Sorted(slices.Values(of.names))) {
+			gone, instead, ok := goneIn(flag)
+			if !ok || to.LessThan(*semver.New(gone + ".0")) {
+				continue
+			}
+			remedy := "replace it by " + instead
+			if why, none := strings.CutPrefix(instead, "nothing: "); none {
+				remedy = "leave it out: " + why
+			}
+			add(of.severity, m.Path, fmt.Sprintf("etcd %s "+of.says, gone, of.written(flag)), m.Path, of.written(flag), remedy)
+		}
 	}
 }
 

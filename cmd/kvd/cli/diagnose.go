@@ -108,18 +108,30 @@ func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 	if o.offline() {
 		return runOffline(ctx, app, o)
 	}
+	in, err := o.collect(ctx, app)
+	switch {
+	case err == nil:
+		return o.conclude(ctx, app, in)
+	case o.alone(err):
+		return runAlone(ctx, app, o, err)
+	}
+	return err
+}
+
+// collect asks the cluster.
+func (o diagnoseOptions) collect(ctx context.Context, app *App) (*diagnose.Input, error) {
 	client, err := app.connect(ctx, o.client)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer client.Close() //nolint:errcheck // nothing was written
-	ctx, cancel := context.WithTimeout(ctx, o.timeout+o.Interval)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout+o.Interval, o.tooLong())
 	defer cancel()
 	in, err := diagnose.Collect(ctx, client, o.CollectOptions, app.Progress())
-	if err != nil {
-		return err
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, context.Cause(ctx)
 	}
-	return o.conclude(ctx, app, in)
+	return in, err
 }
 
 // conclude adds what files say, prints the report, and returns what the exit code

@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"kvd/cmd/kvd/cli/config"
-	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/fault"
 )
@@ -36,7 +33,7 @@ func (o *diagnoseFiles) addFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&o.disks, "disk", nil, "measure the disk of a `directory` as etcd's log uses it, for 5 s at most")
 	fs.StringVar(&o.backups, "backups", "", "`directory` with snapshots, to see how old the newest is")
 	fs.StringVar(&o.target, "target", "", "minor `version` that the cluster is to be updated to, for example 3.8: what would it trip over")
-	fs.StringArrayVar(&o.manifests, "manifest", nil, "with --target: `file` with the members' flags (static pod, unit, script)")
+	fs.StringArrayVar(&o.manifests, "manifest", nil, "with --target: `file` with the members' flags, variables or settings (static pod, unit, script, etcd's configuration file)")
 }
 
 // diskTime bounds a measurement.
@@ -99,6 +96,20 @@ func (o *diagnoseFiles) read(ctx context.Context, app *App, in *diagnose.Input) 
 	return nil
 }
 
+// alone reports whether a file with flags is to be judged without the cluster, which
+// nobody named and which could not be asked.
+func (o *diagnoseOptions) alone(err error) bool {
+	named := o.client.clusterName != "" || o.client.given()[config.Endpoints] != ""
+	return len(o.manifests) > 0 && !named && fault.KindOf(err) == fault.Unavailable
+}
+
+// runAlone judges files with flags, and says that the cluster could not be asked.
+func runAlone(ctx context.Context, app *App, o diagnoseOptions, err error) error {
+	in := &diagnose.Input{At: time.Now(), Limits: o.Limits}
+	in.Missing = append(in.Missing, diagnose.Missing{Need: diagnose.NeedView, Why: fault.Why(err), Hint: fault.HintOf(err), Cause: fault.CauseOf(err)})
+	return o.conclude(ctx, app, in)
+}
+
 // runOffline diagnoses from files alone.
 func runOffline(ctx context.Context, app *App, o diagnoseOptions) error {
 	in := &diagnose.Input{At: time.Now(), Limits: o.Limits}
@@ -107,39 +118,4 @@ func runOffline(ctx context.Context, app *App, o diagnoseOptions) error {
 			Hint: "where files are named it is asked only by --endpoints or --cluster-name"})
 	}
 	return o.conclude(ctx, app, in)
-}
-
-// dirsTable sets data directories side by side.
-func dirsTable(w io.Writer, r diagnose.Report) error {
-	if len(r.Dirs) < 2 {
-		return nil
-	}
-	fmt.Fprintln(w)
-	type l = diagnose.DirLine
-	index := func(v *uint64) string {
-		if v == nil {
-			return "-"
-		}
-		return fmt.Sprint(*v)
-	}
-	err := render.Columns[l]{
-		{Header: "directory", Value: func(d l) string { return d.Path }},
-		{Header: "member", Value: func(d l) string { return orDefault(orDefault(d.Name, d.Member), "-") }},
-		{Header: "cluster", Value: func(d l) string { return orDefault(d.Cluster, "-") }},
-		{Header: "term", Right: true, Value: func(d l) string { return fmt.Sprint(d.Term) }},
-		{Header: "last", Right: true, Value: func(d l) string { return fmt.Sprint(d.Last) }},
-		{Header: "commit", Right: true, Value: func(d l) string { return fmt.Sprint(d.Commit) }},
-		{Header: "consistent", Right: true, Value: func(d l) string { return index(d.ConsistentIndex) }},
-		{Header: "revision", Right: true, Value: func(d l) string {
-			if d.Revision == nil {
-				return "-"
-			}
-			return fmt.Sprint(*d.Revision)
-		}},
-		{Header: "a start", Value: func(d l) string { return d.Starts }},
-	}.Write(w, r.Dirs)
-	if r.Newest != "" {
-		fmt.Fprintln(w, render.Safe(r.Newest))
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,6 +48,13 @@ func (o *diagnoseOptions) check() error {
 		o.Layout = o.Layout.With(o.kube)
 	}
 	return o.diagnoseFiles.check()
+}
+
+// tooLong says that the time for all of it has passed.
+func (o diagnoseOptions) tooLong() error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: "timeout", Op: "diagnose", Err: context.DeadlineExceeded,
+		Msg:  fmt.Sprintf("not done within --timeout %s beside --interval %s, so that there is no verdict", o.timeout, o.Interval),
+		Hint: "a longer --timeout; `kvd status` says which members answer; --sample 0 reads nothing of what is stored"}
 }
 
 // checkFormat refuses two formats at once.
