@@ -17,13 +17,13 @@ type Arm struct {
 	Name     string
 	Scenario func() Scenario // a fresh one for each run
 	Options  Options
+	Members  int   // of each throwaway cluster
+	Quota    int64 // of each member, in bytes; 0: etcd's own
 }
 
 // ABOptions is where and how often both are run.
 type ABOptions struct {
-	Repeats int // of each arm
-	Members int // of each throwaway cluster
-	Quota   int64
+	Repeats int           // of each arm
 	Command local.Command // what the members run; default: this program's serve
 }
 
@@ -60,7 +60,7 @@ func abba(i int) int {
 
 // runOnFresh starts a cluster, runs an arm on it, and removes it.
 func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{}, sink progress.Sink) (run *result.Run, err error) {
-	servers, err := local.Start(ctx, local.Options{Members: o.Members, QuotaBytes: o.Quota, Command: o.Command})
+	servers, err := local.Start(ctx, local.Options{Members: arm.Members, QuotaBytes: arm.Quota, Command: o.Command})
 	if err != nil {
 		return nil, err
 	}

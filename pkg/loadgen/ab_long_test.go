@@ -21,7 +21,7 @@ func TestAB(t *testing.T) {
 	o := loadgen.DefaultOptions()
 	o.Warmup, o.Duration, o.Limits.Lag = 0, 3*time.Second, time.Minute
 	arm := func(name, mode string) loadgen.Arm {
-		return loadgen.Arm{Name: name, Options: o, Scenario: func() loadgen.Scenario {
+		return loadgen.Arm{Name: name, Options: o, Members: 1, Scenario: func() loadgen.Scenario {
 			h := k8s.DefaultHeartbeatOptions()
 			h.Nodes, h.Period, h.Mode = 40, time.Second, mode
 			return &k8s.Heartbeats{HeartbeatOptions: h}
@@ -34,7 +34,7 @@ func TestAB(t *testing.T) {
 		}
 	})
 	runs, err := loadgen.AB(t.Context(), [2]loadgen.Arm{arm("A", k8s.ModeStatus), arm("B", k8s.ModeLease)},
-		loadgen.ABOptions{Repeats: 3, Members: 1, Command: local.Command{Path: servertest.Binary(t), Args: []string{"serve"}}}, nil, sink)
+		loadgen.ABOptions{Repeats: 3, Command: local.Command{Path: servertest.Binary(t), Args: []string{"serve"}}}, nil, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

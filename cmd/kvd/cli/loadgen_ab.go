@@ -21,9 +21,11 @@ type abFlags struct {
 	repeats  int
 	members  int
 	quota    byteSize
+	fs       *pflag.FlagSet
 }
 
 func (f *abFlags) addFlags(fs *pflag.FlagSet) {
+	f.fs = fs
 	fs.StringArrayVar(&f.variants, "ab", nil, "`VARIANT_A` VARIANT_B: run both in turns on throwaway clusters; a variant is flags of this command, as in mode=lease,period=20s")
 	fs.IntVar(&f.repeats, "repeats", 5, "with --ab: runs of each variant")
 	fs.IntVar(&f.members, "members", 1, "with --ab: members of each cluster")
@@ -41,6 +43,11 @@ func (f *abFlags) take(args []string) error {
 		if len(args) > 0 {
 			return bad(fmt.Sprintf("%q is not a flag", args[0]))
 		}
+		for _, name := range []string{"repeats", "members", "quota"} {
+			if f.fs.Changed(name) { // a load of a running cluster, which it does not change
+				return bad("--" + name + " is of the throwaway clusters of --ab")
+			}
+		}
 		return nil
 	}
 	f.variants = append(f.variants, args...)
@@ -49,10 +56,38 @@ func (f *abFlags) take(args []string) error {
 		return bad(fmt.Sprintf("--ab takes two variants, and %s given", count(len(f.variants), "was")))
 	case f.repeats < 2:
 		return bad("--repeats must be 2 or more: from one run of each nothing follows")
-	case f.members != 1 && f.members != 3 && f.members != 5:
-		return bad("--members must be 1, 3 or 5")
+	}
+	return f.checkMembers()
+}
+
+func (f *abFlags) checkMembers() error {
+	if f.members != 1 && f.members != 3 && f.members != 5 {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--members must be 1, 3 or 5"}
 	}
 	return nil
+}
+
+// ofBoth are flags that a variant cannot have for itself: those of the comparison,
+// and of where results go.
+func ofBoth(flag string) bool {
+	switch flag {
+	case "ab", "repeats", "out", "html", "slo", "shard", "start-at":
+		return true
+	}
+	return ofTheTarget(flag)
+}
+
+// ofTheTarget are flags that say which cluster is loaded, and whether it may be:
+// those of throwaway clusters are known.
+func ofTheTarget(flag string) bool {
+	switch flag {
+	case "metrics-url", "target-is-mine", "beside-kubernetes":
+		return true
+	}
+	var client clientFlags
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	client.addFlags(fs)
+	return fs.Lookup(flag) != nil
 }
 
 // runAB runs two variants of a scenario and compares them.
@@ -76,7 +111,7 @@ func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioF
 		return err
 	}
 	stop := app.interrupts.goGentle(func() { app.warn("%s", "stopping: the run in hand is cut short (once more: leave at once)") })
-	runs, err := loadgen.AB(ctx, arms, loadgen.ABOptions{Repeats: o.ab.repeats, Members: o.ab.members, Quota: int64(o.ab.quota)}, stop, app.Progress())
+	runs, err := loadgen.AB(ctx, arms, loadgen.ABOptions{Repeats: o.ab.repeats}, stop, app.Progress())
 	all := slices.Concat(runs[0], runs[1])
 	for _, r := range all {
 		r.Kvd = version
@@ -106,10 +141,12 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 				return
 			}
 			value := f.Value.String()
-			switch f.Value.Type() {
-			case "stringArray", "stringSlice": // which cluster, and the variants themselves
+			switch list, isList := f.Value.(pflag.SliceValue); {
+			case ofBoth(f.Name):
 				return
-			case "size":
+			case isList:
+				value = strings.Join(list.GetSlice(), ",")
+			case f.Value.Type() == "size":
 				value = cmp.Or(value, "0")
 			}
 			errs = append(errs, fs.Set(f.Name, value))
@@ -118,6 +155,10 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 			name, value, ok := strings.Cut(strings.TrimLeft(strings.TrimSpace(word), "-"), "=")
 			if !ok {
 				value = "true"
+			}
+			if ofBoth(name) {
+				errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--ab", Subject: variant, Msg: "--" + name + " is not a variant's own: both arms are run alike, on throwaway clusters"})
+				continue
 			}
 			if err := fs.Set(name, value); err != nil {
 				errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--ab", Subject: variant, Msg: err.Error()})
@@ -132,7 +173,10 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 	if _, _, err := v.prepare(); err != nil {
 		return loadgen.Arm{}, err
 	}
-	return loadgen.Arm{Name: variant, Options: v.Options, Scenario: func() loadgen.Scenario {
+	if err := v.ab.checkMembers(); err != nil {
+		return loadgen.Arm{}, err
+	}
+	return loadgen.Arm{Name: variant, Options: v.Options, Members: v.ab.members, Quota: int64(v.ab.quota), Scenario: func() loadgen.Scenario {
 		fresh, _ := one() // was made without an error above
 		return k8s.WithCompaction(fresh.knobs.scenario(&fresh.Options, fresh.fs.Changed), fresh.compaction)
 	}}, nil

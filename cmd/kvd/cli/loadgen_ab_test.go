@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestArmsOfAnABRun(t *testing.T) {
 	fs := pflag.NewFlagSet("k8s-objects", pflag.ContinueOnError)
 	o.addFlags(fs)
 	err := fs.Parse([]string{"--size", "1600001", "--chunk", "0", "--rate", "2.5", "--seed", "7", "--endpoints-policy", "followers", "--compaction", "30s",
-		"--duration", "90s", "--ab", "chunk=16KiB,apiservers=1", "rate=4, --until-nospace"})
+		"--duration", "90s", "--avoid", "m1,m2", "--quota", "32MiB", "--ab", "chunk=16KiB,apiservers=1,members=3", "rate=4, --until-nospace,quota=64MiB"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,10 @@ func TestArmsOfAnABRun(t *testing.T) {
 		"rate of A": {a.Scenario().Params()["rate"], 2.5}, "rate of B": {b.Scenario().Params()["rate"], 4.0},
 		"compaction of A":  {a.Scenario().Params()["compaction_seconds"], 30.0},
 		"API servers of A": {a.Options.APIServers, 1}, "API servers of B": {b.Options.APIServers, 3},
-		"seed": {b.Options.Seed, uint64(7)}, "policy": {string(a.Options.Policy), "followers"},
+		"members of A": {a.Members, 3}, "members of B": {b.Members, 1},
+		"quota of A": {a.Quota, int64(32 << 20)}, "quota of B": {b.Quota, int64(64 << 20)},
+		"avoided by A": {strings.Join(a.Options.Avoid, " "), "m1 m2"},
+		"seed":         {b.Options.Seed, uint64(7)}, "policy": {string(a.Options.Policy), "followers"},
 		"duration of A":                    {a.Options.Duration, 90 * time.Second},
 		"B stops at no share of the quota": {b.Options.StopAtUsage, 0.0}, "A does": {a.Options.StopAtUsage, 0.8},
 	} {
@@ -46,7 +50,9 @@ func TestArmsOfAnABRun(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
 		}
 	}
-	for _, bad := range []string{"chunk", "size=-1", "colour=red", "mode=lease", ""} {
+	for _, bad := range []string{"chunk", "size=-1", "colour=red", "mode=lease", "", "members=2",
+		// of both arms, or of a cluster that is not there: they would be without effect
+		"repeats=3", "out=x", "html=x", "slo=errors<1%", "endpoints=http://127.0.0.1:2379", "user=root", "target-is-mine", "shard=1/2"} {
 		if _, err := o.arm(bad, knobs); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -61,7 +67,7 @@ func TestVariantsOfTheCommandLine(t *testing.T) {
 		{nil, nil, true}, {nil, []string{"x"}, false}, {[]string{"a=1"}, []string{"a=2"}, true}, {[]string{"a=1", "a=2"}, nil, true},
 		{[]string{"a=1"}, nil, false}, {[]string{"a=1"}, []string{"a=2", "a=3"}, false},
 	} {
-		f := abFlags{variants: slices.Clone(c.ab), repeats: 5, members: 1}
+		f := abFlags{variants: slices.Clone(c.ab), repeats: 5, members: 1, fs: &pflag.FlagSet{}}
 		if err := f.take(c.args); (err == nil) != c.ok || err != nil && fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q %q: %v", c.ab, c.args, err)
 		}
@@ -69,6 +75,22 @@ func TestVariantsOfTheCommandLine(t *testing.T) {
 	for _, f := range []abFlags{{variants: []string{"a", "b"}, repeats: 1, members: 1}, {variants: []string{"a", "b"}, repeats: 2, members: 2}} {
 		if err := f.take(nil); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
+
+// Flags of the throwaway clusters change nothing of a cluster that runs: without
+// --ab they are refused, not passed over.
+func TestFlagsOfAnABRunAlone(t *testing.T) {
+	for _, args := range [][]string{{"--members", "3"}, {"--repeats", "3"}, {"--quota", "1GiB"}} {
+		var f abFlags
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.addFlags(fs)
+		if err := fs.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.take(nil); fault.KindOf(err) != fault.Usage {
+			t.Errorf("%q: %v", args, err)
 		}
 	}
 }
