@@ -21,27 +21,60 @@ func checkCorruptAlarm() Check {
 				if a.Type != cluster.AlarmCorrupt {
 					continue
 				}
-				who := a.MemberName
-				if who == "" {
-					who = cluster.FormatID(a.MemberID)
-				}
-				f := Finding{ID: "KVD-CORRUPT-001", Severity: Critical, Subject: who,
-					Summary:  fmt.Sprintf("CORRUPT is raised for %s: every write, compaction and lease is refused; reads, watches and snapshots still work", who),
-					Evidence: append([]Evidence{{What: "alarm", Text: "CORRUPT for " + who, Source: a.Source, At: v.At}}, in.probes()...),
-					Remedy: []string{"kvd diagnose --hash  # compare the members, since etcd before 3.5 always blamed a follower",
-						"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + who, "kvd alarm disarm --type CORRUPT  # and only then"}}
-				if odd, ok := minority(in.Hashes); ok {
-					f.Evidence = append(f.Evidence, Evidence{What: "differs by kvd's own comparison", Text: names(odd), Source: "HashKV", At: in.At})
-					if !slices.ContainsFunc(odd, func(m cluster.Member) bool { return m.ID == a.MemberID }) {
-						f.Summary += "; by kvd's own comparison it is " + names(odd) + " that differs"
-						f.Remedy = []string{"kvd snapshot save FILE  # with --endpoints of a member of the majority alone", "kvd member replace " + name(odd[0]), "kvd alarm disarm --type CORRUPT"}
-					}
-				}
-				out = append(out, f)
+				out = append(out, in.corruptAlarm(a))
 			}
 			return out, "no CORRUPT alarm"
 		},
 	}
+}
+
+// corruptAlarm tells of one alarm. What helps depends on what the members hold now, as
+// far as that was compared, and on whether the accused is still one of them.
+func (in *Input) corruptAlarm(a cluster.Alarm) Finding {
+	who := a.MemberName
+	if who == "" {
+		who = cluster.FormatID(a.MemberID)
+	}
+	const majority = "kvd snapshot save FILE  # with --endpoints of a member of the majority alone"
+	f := Finding{ID: "KVD-CORRUPT-001", Severity: Critical, Subject: who, ExplainedBy: []string{"KVD-CORRUPT-002"},
+		Summary:  fmt.Sprintf("CORRUPT is raised for %s: every write, compaction and lease is refused; reads, watches and snapshots still work", who),
+		Evidence: append([]Evidence{{What: "alarm", Text: "CORRUPT for " + who, Source: a.Source, At: in.view().At}}, in.probes()...),
+		Remedy: []string{"kvd diagnose --hash  # compare the members, since etcd before 3.5 always blamed a follower",
+			majority, "kvd member replace " + who, "kvd alarm disarm --type CORRUPT  # and only then"}}
+	if !a.InMemberList {
+		f.Summary += "; " + who + " is no member any more"
+		f.Remedy = []string{"kvd diagnose --hash  # whether those that are left hold the same", "kvd alarm disarm --type CORRUPT  # and only then"}
+	}
+	if len(in.Hashes) < 2 || !sameBasis(in.Hashes) {
+		return f
+	}
+	odd, differ := minority(in.Hashes)
+	accused := slices.ContainsFunc(odd, func(m cluster.Member) bool { return m.ID == a.MemberID })
+	compared := func(what, text string) {
+		f.Evidence = append(f.Evidence, Evidence{What: what, Text: text, Source: "HashKV", At: in.At})
+	}
+	switch {
+	case !differ:
+		compared("by kvd's own comparison", "all that answered hold the same")
+		f.Summary += fmt.Sprintf("; by kvd's own comparison %s hold the same now", counted(len(in.Hashes), "member"))
+		f.Remedy = []string{"kvd snapshot save FILE", "kvd alarm disarm --type CORRUPT"}
+		if n := len(in.view().Voters()); len(in.Hashes) < n {
+			f.Remedy = slices.Insert(f.Remedy, 1, fmt.Sprintf("kvd diagnose --hash  # again once all %d answer: one that was not asked may differ", n))
+		}
+	case len(odd) == len(in.Hashes):
+		compared("differ by kvd's own comparison", names(odd))
+		f.Summary += fmt.Sprintf("; by kvd's own comparison there are %s different states and no majority, do not guess", word(distinct(in.Hashes)))
+		f.Remedy = []string{"kvd snapshot save FILE  # of each member, with --endpoints of it alone", "decide which data is right, as KVD-CORRUPT-002 says, before any member is replaced",
+			"kvd alarm disarm --type CORRUPT  # once all hold the same"}
+	case accused:
+		compared("differs by kvd's own comparison", names(odd))
+		f.Remedy = f.Remedy[1:] // they were compared
+	default:
+		compared("differs by kvd's own comparison", names(odd))
+		f.Summary += "; by kvd's own comparison it is " + names(odd) + " that differs"
+		f.Remedy = []string{majority, "kvd member replace " + name(odd[0]), "kvd alarm disarm --type CORRUPT"}
+	}
+	return f
 }
 
 // checkRevisions compares members that have applied the same entries: they are at

@@ -54,6 +54,28 @@ func TestRemediesDoSomething(t *testing.T) {
 			w.fill(16*mib, 16*mib, 16*mib)
 			w.stored(2, 40, 51, 2*mib)
 		}, []string{"kvd compact --to head", "kvd defrag"}},
+		"a CORRUPT alarm, and nothing compared": {"KVD-CORRUPT-001", func(w *world) { w.alarm(2, cluster.AlarmCorrupt) },
+			[]string{"kvd diagnose --hash", "kvd snapshot save FILE", "kvd member replace m2", "kvd alarm disarm --type CORRUPT"}},
+		"a CORRUPT alarm of the right one": {"KVD-CORRUPT-001", func(w *world) {
+			w.alarm(2, cluster.AlarmCorrupt)
+			w.hashes(7, 9, 7)
+		}, []string{"kvd snapshot save FILE", "kvd member replace m2", "kvd alarm disarm --type CORRUPT"}},
+		"a CORRUPT alarm, and no majority": {"KVD-CORRUPT-001", func(w *world) { // whom to replace is not known
+			w.alarm(2, cluster.AlarmCorrupt)
+			w.hashes(7, 8, 9)
+		}, []string{"kvd snapshot save FILE", "kvd alarm disarm --type CORRUPT"}},
+		"a CORRUPT alarm, and all hold the same": {"KVD-CORRUPT-001", func(w *world) {
+			w.alarm(2, cluster.AlarmCorrupt)
+			w.hashes(7, 7, 7)
+		}, []string{"kvd snapshot save FILE", "kvd alarm disarm --type CORRUPT"}},
+		"a CORRUPT alarm, and one was not compared": {"KVD-CORRUPT-001", func(w *world) {
+			w.alarm(2, cluster.AlarmCorrupt)
+			w.hashes(7, 7, 7)
+			w.in.Hashes = w.in.Hashes[:2]
+		}, []string{"kvd snapshot save FILE", "kvd diagnose --hash", "kvd alarm disarm --type CORRUPT"}},
+		"a CORRUPT alarm of a member that was replaced": {"KVD-CORRUPT-001", func(w *world) {
+			w.both(func(v *cluster.View) { v.Alarms = []cluster.Alarm{{MemberID: 0xbad, Type: cluster.AlarmCorrupt}} })
+		}, []string{"kvd diagnose --hash", "kvd alarm disarm --type CORRUPT"}},
 		"values of 3.9 KiB written often": {"KVD-CHURN-002", func(w *world) {
 			w.written(80*mib, "", "/app/")
 			w.in.Writes.Groups[0].Writes = w.in.Writes.Groups[0].Bytes / 3990
@@ -65,6 +87,18 @@ func TestRemediesDoSomething(t *testing.T) {
 		if got := commands(f); !slices.Equal(got, p.want) {
 			t.Errorf("%s: %s advises %q, want %q", name, p.id, got, p.want)
 		}
+	}
+}
+
+// Where no data has a majority, the alarm's finding does not pick whom to blame either.
+func TestCorruptAlarmWithoutMajority(t *testing.T) {
+	w := healthy()
+	w.alarm(2, cluster.AlarmCorrupt)
+	w.hashes(7, 8, 9)
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-CORRUPT-001")
+	mentions(t, f.Summary, "three different states and no majority, do not guess")
+	if strings.Contains(f.Summary, "that differs") || !slices.Contains(f.ExplainedBy, "KVD-CORRUPT-002") {
+		t.Errorf("%s; explained by %v", f.Summary, f.ExplainedBy)
 	}
 }
 
