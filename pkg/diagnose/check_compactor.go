@@ -56,7 +56,7 @@ func checkMayCompact() Check {
 			var out []Finding
 			for _, root := range in.kubeRoots() {
 				for _, u := range in.Auth.Users {
-					if slices.Contains(u.Roles, "root") || !permits(u.Write, root, keyspaceEnd(root)) {
+					if slices.Contains(u.Roles, rootRole) || !permits(u.Write, root, keyspaceEnd(root)) {
 						continue
 					}
 					reads, writes := permits(u.Read, markerKey, ""), permits(u.Write, markerKey, "")

@@ -12,6 +12,10 @@ import (
 // (NewAuthStore in server/auth/store.go).
 const untouchedAuth = 1
 
+// rootRole is the role that may do everything (UserGrantRole in server/auth/store.go
+// grants it to the user of that name whether it is there or not).
+const rootRole = "root"
+
 // users reads who may do what, where anything was set up: the revision of the store is
 // among the metrics. Unlike all else these requests go through the log, so that they are
 // not sent without a leader; and only root may send them.
@@ -67,6 +71,9 @@ func (c *collector) askUsers(ctx context.Context, mc *cluster.MemberClient) erro
 		n++
 		user := AuthUser{Name: name, Roles: u.Roles}
 		for _, role := range u.Roles {
+			if role == rootRole {
+				continue // it may do everything, and need not be there: a grant does not ask for it
+			}
 			if roles[role] == nil {
 				if roles[role], err = etcd.RoleGet(ctx, role); err != nil {
 					return mc.Explain(ctx, "read a role's permissions", err)
