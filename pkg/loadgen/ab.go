@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
@@ -75,5 +76,18 @@ func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{},
 	for i := range servers.Len() {
 		opts.MetricsURLs[servers.Name(i)] = servers.MetricsURL(i)
 	}
-	return Run(ctx, client, arm.Scenario(), opts, stop, sink)
+	run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink)
+	return run, errors.Join(err, outlived(servers))
+}
+
+// outlived is an error where a member ended during a run: what was measured then is
+// not of the variant.
+func outlived(servers *local.Cluster) error {
+	for i := range servers.Len() {
+		if !servers.Running(i) {
+			return &fault.Error{Kind: fault.Unavailable, Cause: "exited", Op: "loadgen", Subject: servers.Name(i), Msg: "the member ended during the run, which says nothing then",
+				Hint: "its last words: " + servers.LogTail(i, 1)}
+		}
+	}
+	return nil
 }

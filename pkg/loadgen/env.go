@@ -84,9 +84,17 @@ func (e *Env) Reserve(what string, objects int, each int64) error {
 // bbolt's and mvcc's own, and pages that are not filled.
 const revisionOverhead = 200
 
+// Bounded ends ctx after Options.RequestTimeout. Each request of a setup wants it:
+// etcd's client waits without end for a member that is gone or answers nothing.
+func (e *Env) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, e.timeout)
+}
+
 // Commit sends a write that is not part of the load, and not recorded. The error is
 // etcd's.
 func (e *Env) Commit(ctx context.Context, apiserver int, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
+	ctx, cancel := e.Bounded(ctx)
+	defer cancel()
 	return req.As(e.values).Commit(ctx, e.Client(apiserver, resource))
 }
 

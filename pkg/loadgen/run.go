@@ -155,8 +155,9 @@ func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-ch
 	r.giveUp()
 	d.close()
 	err := background()
-	r.row(context.WithoutCancel(ctx), d, scrape)
+	last := r.row(context.WithoutCancel(ctx), d, scrape)
 	r.finish(ended, scrape)
+	r.out.Totals.Deserted = scrape.deserted(last)
 	if r.why == "" && ctx.Err() != nil {
 		r.out.Totals.Stopped = result.StoppedByHand
 	}
@@ -203,8 +204,8 @@ func (r *runner) follow(ctx context.Context, d *dispatcher, scrape *scraper, pla
 	}
 }
 
-// row closes a row and shows it.
-func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
+// row closes a row, shows it and returns it.
+func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) result.Row {
 	now := time.Now()
 	row := r.rec.closeRow(now)
 	row.Waiting, row.Memory = d.inFlight.Load(), ownMemory()
@@ -222,6 +223,7 @@ func (r *runner) row(ctx context.Context, d *dispatcher, scrape *scraper) {
 	}
 	r.budget(scrape, row.Members)
 	r.sink.Event(r.liveLine(row))
+	return row
 }
 
 // budget says what may be written until the next row, since a quota can be filled

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,6 +195,37 @@ func (s *scraper) seen(but *target, rev float64) bool {
 		}
 	}
 	return false
+}
+
+// deserted says who is silent where the last row tells that the cluster is gone:
+// what ended in it had no answer, and no member leads. It is empty otherwise. One
+// member of three that is gone has others that lead and answer.
+func (s *scraper) deserted(last result.Row) string {
+	for _, op := range last.Ops {
+		if op.Done() {
+			return ""
+		}
+	}
+	answered := map[string]bool{}
+	for _, m := range last.Members {
+		if m.Leader {
+			return ""
+		}
+		answered[m.Name] = true
+	}
+	if len(last.Ops) == 0 && len(answered) > 0 {
+		return "" // nothing was waited for
+	}
+	var silent []string
+	for _, t := range s.targets {
+		if !answered[t.name] {
+			silent = append(silent, t.name)
+		}
+	}
+	if len(silent) == 0 {
+		return "no member led"
+	}
+	return "no member led; silent: " + strings.Join(silent, ", ")
 }
 
 // usage is the highest share of its quota that a member's file has.

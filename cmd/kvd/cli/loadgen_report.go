@@ -45,7 +45,7 @@ are those of all requests. A pattern in quotes stands for all files that fit it.
   kvd loadgen report run.jsonl --html run.html
   kvd loadgen report one.jsonl two.jsonl --slo 'txn:p99<50ms'
   kvd loadgen report run.jsonl -o json --charts | jq '.charts[0].lines[].max'`,
-		Exits: []int{3, 9},
+		Exits: []int{3, 4, 9},
 	}.apply(cmd)
 }
 

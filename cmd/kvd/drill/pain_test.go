@@ -148,3 +148,16 @@ func TestHeartbeats(t *testing.T) {
 	}
 	checkPain(t, p, o, r)
 }
+
+// A member that ends during a load ends the drill at once: otherwise the remedy is
+// judged by what a dead server did not do.
+func TestPainOfAMemberThatEnds(t *testing.T) {
+	t.Parallel()
+	o := painOptions(t)
+	o.Duration = 8 * time.Second
+	o.Command = local.Command{Path: "timeout", Args: append([]string{"-s", "KILL", "5", o.Command.Path}, o.Command.Args...)}
+	r, err := playPain(t, drill.Heartbeats(50), o)
+	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "exited" || r.Outcome == drill.NotProved || len(r.Figures) > 0 {
+		t.Errorf("%s: %v", r.Outcome, err)
+	}
+}

@@ -96,7 +96,9 @@ func (e *Events) first(ctx context.Context, env *loadgen.Env) error {
 	c := env.Client(0, "events")
 	id := shape.ID{Serial: time.Now().UnixNano(), Born: time.Now()}
 	key := env.Prefix + "/events/" + shape.NamespaceName(0) + "/" + shape.PodName(0, 0) + "." + shape.EventSerial(id.Serial)
-	lease, err := c.Grant(ctx, env.ScaledTTL(int64(e.TTL.Seconds())))
+	granting, cancel := env.Bounded(ctx)
+	defer cancel()
+	lease, err := c.Grant(granting, env.ScaledTTL(int64(e.TTL.Seconds())))
 	if err == nil {
 		_, err = env.Commit(ctx, 0, "events", shape.Create(key, shape.Event("started").Value(id, time.Now()), lease.ID))
 	}

@@ -47,7 +47,9 @@ func leftovers(ctx context.Context, env *loadgen.Env, resource, prefix string) (
 	c := env.Client(0, resource)
 	there := map[string]int64{}
 	for from := prefix; ; {
-		resp, err := c.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage), clientv3.WithKeysOnly())
+		page, cancel := env.Bounded(ctx)
+		resp, err := c.Get(page, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage), clientv3.WithKeysOnly())
+		cancel()
 		if err != nil {
 			return nil, cluster.Classify("loadgen", prefix, err)
 		}

@@ -122,4 +122,5 @@ func (t *Totals) add(o *Totals) {
 	}
 	t.Limits = append(t.Limits, o.Limits...)
 	t.Stopped = cmp.Or(t.Stopped, o.Stopped)
+	t.Deserted = cmp.Or(t.Deserted, o.Deserted)
 }

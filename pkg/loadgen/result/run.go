@@ -173,6 +173,7 @@ type Totals struct {
 	Memory   int64              `json:"generator_memory_bytes"`
 	Servers  []MemberTotals     `json:"servers,omitempty"`
 	Limits   []string           `json:"generator_limits,omitempty"` // why this says nothing of the server
+	Deserted string             `json:"deserted,omitempty"`         // at the end nothing was answered and no member led: who was silent
 }
 
 // MemberTotals are one member's own figures over what was measured.

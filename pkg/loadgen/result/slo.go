@@ -213,8 +213,9 @@ func (o Objective) measure(r *Run) (value float64, why string) {
 }
 
 // Err is what a run's verdicts mean to whoever ran it: nil, an error of kind
-// Wanting where an objective was broken, or Inconclusive where the run does not
-// say, of itself or of an objective.
+// Wanting where an objective was broken, Unavailable where the cluster was gone at
+// the end, or Inconclusive where the run does not say, of itself or of an
+// objective.
 func Err(r *Run, judged []Judged) error {
 	if len(r.Totals.Limits) > 0 {
 		return &fault.Error{Kind: fault.Inconclusive, Cause: "generator_limit", Op: "loadgen",
@@ -239,6 +240,10 @@ func Err(r *Run, judged []Judged) error {
 	switch {
 	case len(broken) > 0:
 		return &fault.Error{Kind: fault.Wanting, Cause: "slo_broken", Op: "loadgen", Msg: "broken: " + strings.Join(broken, ", ")}
+	case r.Totals.Deserted != "":
+		return &fault.Error{Kind: fault.Unavailable, Cause: "deserted", Op: "loadgen",
+			Msg:  "the cluster did not outlive the load: at the end nothing was answered, and " + r.Totals.Deserted,
+			Hint: "see `kvd status`, and the members' logs"}
 	case len(unknown) > 0:
 		return &fault.Error{Kind: fault.Inconclusive, Cause: "slo_unknown", Op: "loadgen", Msg: "not known: " + strings.Join(unknown, ", ")}
 	}
