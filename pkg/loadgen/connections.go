@@ -119,6 +119,9 @@ func (c *connections) client(apiserver int, resource string) *clientv3.Client {
 	return cl
 }
 
+// endpointOf is where an API server connects; the index is taken modulo their number.
+func (c *connections) endpointOf(apiserver int) string { return c.endpoints[apiserver%c.apiservers] }
+
 // complete opens idle connections until each API server has so many.
 func (c *connections) complete(perServer int) error {
 	c.mu.Lock()

@@ -13,6 +13,8 @@ import (
 
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 )
 
@@ -35,6 +37,7 @@ type Env struct {
 	mu      sync.Mutex
 	scale   float64
 	timeout time.Duration
+	client  *cluster.Client // for causes, and how long a request of the preparation may take
 	conns   *connections
 	rec     *recorder
 	sink    progress.Sink
@@ -84,18 +87,32 @@ func (e *Env) Reserve(what string, objects int, each int64) error {
 // bbolt's and mvcc's own, and pages that are not filled.
 const revisionOverhead = 200
 
-// Bounded ends ctx after Options.RequestTimeout. Each request of a setup wants it:
-// etcd's client waits without end for a member that is gone or answers nothing.
-func (e *Env) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.timeout)
+// Prepare sends a request that is not part of the load, and not recorded: one that
+// makes what the load needs to find, or sees what is there. It concerns key. The
+// connection waits for a server that is gone, as kube-apiserver's does, so the
+// request ends after the client's command timeout, or Options.RequestTimeout where that
+// is shorter, and the server is looked at then.
+// Its error is a *fault.Error.
+func (e *Env) Prepare(ctx context.Context, apiserver int, resource, key string, send func(context.Context, *clientv3.Client) error) error {
+	bounded, cancel := context.WithTimeout(ctx, min(e.timeout, e.client.Config().CommandTimeout))
+	defer cancel()
+	err := send(bounded, e.Client(apiserver, resource))
+	if err == nil {
+		return nil
+	}
+	if why := cluster.Classify("loadgen", key, err); why.Kind != fault.Unavailable {
+		return why
+	}
+	return e.client.Explain(ctx, "loadgen", e.conns.endpointOf(apiserver), err)
 }
 
-// Commit sends a write that is not part of the load, and not recorded. The error is
-// etcd's.
-func (e *Env) Commit(ctx context.Context, apiserver int, resource string, req shape.Txn) (*clientv3.TxnResponse, error) {
-	ctx, cancel := e.Bounded(ctx)
-	defer cancel()
-	return req.As(e.values).Commit(ctx, e.Client(apiserver, resource))
+// Commit is Prepare for a write.
+func (e *Env) Commit(ctx context.Context, apiserver int, resource, key string, req shape.Txn) (resp *clientv3.TxnResponse, err error) {
+	err = e.Prepare(ctx, apiserver, resource, key, func(ctx context.Context, c *clientv3.Client) (err error) {
+		resp, err = req.As(e.values).Commit(ctx, c)
+		return err
+	})
+	return resp, err
 }
 
 // Count adds to one of the scenario's own counters: "late_heartbeats". Only what

@@ -43,7 +43,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	r := &runner{opts: o, sink: sink, stop: make(chan struct{}), requests: requests, giveUp: giveUp, rec: newRecorder()}
 	r.env = &Env{
 		Prefix: o.Prefix, Seed: o.Seed, Whole: o.Shard.whole(), Members: conns.membersOf(view), values: o.Values, scale: o.TimeScale, timeout: o.RequestTimeout,
-		conns: conns, rec: r.rec, sink: sink, run: requests,
+		client: client, conns: conns, rec: r.rec, sink: sink, run: requests,
 		onSpent: func() {
 			if !closed(r.stop) {
 				r.rec.event("quota_guard", "what was left to write has been written")

@@ -9,7 +9,6 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/shape"
-	"kvd/pkg/ops/cluster"
 )
 
 // eventJitter is what the time from an Event to the next of its source is longer by
@@ -93,19 +92,17 @@ func (e *Events) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, err
 }
 
 func (e *Events) first(ctx context.Context, env *loadgen.Env) error {
-	c := env.Client(0, "events")
 	id := shape.ID{Serial: time.Now().UnixNano(), Born: time.Now()}
 	key := env.Prefix + "/events/" + shape.NamespaceName(0) + "/" + shape.PodName(0, 0) + "." + shape.EventSerial(id.Serial)
-	granting, cancel := env.Bounded(ctx)
-	defer cancel()
-	lease, err := c.Grant(granting, env.ScaledTTL(int64(e.TTL.Seconds())))
+	var lease *clientv3.LeaseGrantResponse
+	err := env.Prepare(ctx, 0, "events", key, func(ctx context.Context, c *clientv3.Client) (err error) {
+		lease, err = c.Grant(ctx, env.ScaledTTL(int64(e.TTL.Seconds())))
+		return err
+	})
 	if err == nil {
-		_, err = env.Commit(ctx, 0, "events", shape.Create(key, shape.Event("started").Value(id, time.Now()), lease.ID))
+		_, err = env.Commit(ctx, 0, "events", key, shape.Create(key, shape.Event("started").Value(id, time.Now()), lease.ID))
 	}
-	if err != nil {
-		return cluster.Classify("loadgen", key, err)
-	}
-	return nil
+	return err
 }
 
 // leases returns what each API server gives out leases from.

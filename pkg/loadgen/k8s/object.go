@@ -8,7 +8,6 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/shape"
-	"kvd/pkg/ops/cluster"
 )
 
 // object is one object in etcd: its key, and the revision at which it was last
@@ -44,14 +43,15 @@ const listPage = 1000
 // leftovers lists what there is under a prefix, by key: the revisions of an
 // earlier run's objects, for the next write to be conditional on.
 func leftovers(ctx context.Context, env *loadgen.Env, resource, prefix string) (map[string]int64, error) {
-	c := env.Client(0, resource)
 	there := map[string]int64{}
 	for from := prefix; ; {
-		page, cancel := env.Bounded(ctx)
-		resp, err := c.Get(page, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage), clientv3.WithKeysOnly())
-		cancel()
+		var resp *clientv3.GetResponse
+		err := env.Prepare(ctx, 0, resource, prefix, func(ctx context.Context, c *clientv3.Client) (err error) {
+			resp, err = c.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage), clientv3.WithKeysOnly())
+			return err
+		})
 		if err != nil {
-			return nil, cluster.Classify("loadgen", prefix, err)
+			return nil, err
 		}
 		for _, kv := range resp.Kvs {
 			there[string(kv.Key)] = kv.ModRevision
@@ -84,9 +84,9 @@ func seed(ctx context.Context, env *loadgen.Env, resource, prefix, what string, 
 	}
 	return env.Each(ctx, len(missing), what, func(ctx context.Context, n int) error {
 		i := missing[n]
-		resp, err := env.Commit(ctx, n, resource, shape.Update(objects[i].key, value(i), 0, 0))
+		resp, err := env.Commit(ctx, n, resource, objects[i].key, shape.Update(objects[i].key, value(i), 0, 0))
 		if err != nil {
-			return cluster.Classify("loadgen", objects[i].key, err)
+			return err
 		}
 		objects[i].took(resp)
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/result"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
@@ -55,7 +56,7 @@ func TestSetupDoesNotWaitForAMemberThatHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	r, err := loadgen.Run(ctx, s.client, pausing{heartbeats(20, time.Second), func() error { return s.Pause(0) }}, o, nil, progress.Discard)
-	if r != nil || fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil {
+	if r != nil || fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != cluster.CauseNoAnswer || ctx.Err() != nil {
 		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -135,6 +135,13 @@ func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, 
 	return nil
 }
 
+// Explain gives an error of a request to an endpoint its cause, for connections of
+// DialLikeAPIServer. Where nothing came back it looks at the endpoint, for half the dial
+// timeout at most.
+func (c *Client) Explain(ctx context.Context, op, endpoint string, err error) error {
+	return c.explain(ctx, op, endpoint, err)
+}
+
 // explain gives an error its cause. Where the error itself only says that
 // nothing came back, the endpoint is probed, for at most half the dial timeout
 // and also when the caller's own deadline has passed, since by then the cause is

@@ -219,7 +219,7 @@ const (
 // DialLikeAPIServer returns a further connection to an endpoint, set up as those
 // of kube-apiserver are: requests wait for the connection, reads are tried again,
 // and windows are gRPC's own. Nothing is sent yet. The caller closes it. The
-// errors of its requests are etcd's: pass them to Classify.
+// errors of its requests are etcd's: pass them to Explain, or to Classify.
 func (c *Client) DialLikeAPIServer(endpoint string) (*clientv3.Client, error) {
 	p := &pinned{endpoint: endpoint}
 	opts := []grpc.DialOption{grpc.WithPerRPCCredentials(&c.auth), grpc.WithChainUnaryInterceptor(c.renewToken(p))}
