@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,30 +65,34 @@ func (c *Client) View(ctx context.Context) (View, error) {
 		return v, allFailed(given)
 	}
 	v.ListErr = listError(given)
+	v.ID = clusterID(given)
 	var wg sync.WaitGroup
+	met := make([]*Stranger, len(v.Members))
 	for i := range v.Members {
 		m := &v.Members[i]
-		if a := answerOf(given, m.ID); a != nil {
+		if a := answerOf(given, m.ID, v.ID); a != nil {
 			m.Endpoint, m.At, m.Status = a.endpoint, a.at, a.status
 			continue
 		}
-		wg.Go(func() { c.askMember(ctx, m, given) })
+		wg.Go(func() { met[i] = c.askMember(ctx, m, v.ID, given) })
 	}
 	wg.Wait()
-	v.ID = clusterID(given)
 	v.Leader = leaderOf(v.Members)
 	v.Alarms = mergeAlarms(v)
 	v.Unreached = unreached(given, v.Members)
-	v.Strangers = strangers(given, v.ID)
+	v.Strangers = strangers(given, v.ID, met)
 	c.mu.Lock()
 	c.last = v
 	c.mu.Unlock()
 	return v, nil
 }
 
-func answerOf(answers []answer, id uint64) *answer {
+// answerOf is a member's answer. Its ID alone is not enough: it is made of peer URLs and
+// the cluster's token (computeMemberID in server/etcdserver/api/membership/member.go), so
+// that one which was restored alone has it again, in a cluster of its own.
+func answerOf(answers []answer, id, clusterID uint64) *answer {
 	for i := range answers {
-		if answers[i].status != nil && answers[i].header.member == id {
+		if answers[i].status != nil && answers[i].header == (header{clusterID, id}) {
 			return &answers[i]
 		}
 	}
@@ -146,21 +151,23 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
 
 // askMember asks a member at each of the URLs it advertises until one answers.
 // What a given endpoint already found out about the same address is not asked
-// again.
-func (c *Client) askMember(ctx context.Context, m *Member, given []answer) {
+// again. It returns the member of another cluster that it met there, if it did.
+func (c *Client) askMember(ctx context.Context, m *Member, clusterID uint64, given []answer) (met *Stranger) {
 	defer func() { m.At = time.Now() }()
 	if len(m.ClientURLs) == 0 {
 		m.Err = errNotStarted(*m)
-		return
+		return nil
 	}
 	for _, url := range m.ClientURLs {
 		known := slices.IndexFunc(given, func(a answer) bool { return a.status == nil && sameAddress(a.endpoint, url) })
 		var err error
 		if known >= 0 {
 			err = given[known].err
-		} else if err = c.askAt(ctx, m, url); err == nil {
+		} else if other, askErr := c.askAt(ctx, m, clusterID, url); askErr == nil {
 			m.Err = nil
-			return
+			return nil
+		} else {
+			met, err = cmp.Or(met, other), askErr
 		}
 		if m.Err == nil {
 			m.Endpoint, m.Err = url, err
@@ -171,24 +178,30 @@ func (c *Client) askMember(ctx context.Context, m *Member, given []answer) {
 			Msg:  "etcd is up and does not serve clients yet: its peer port answers, the client port does not",
 			Hint: "it waits for a quorum of its peers, or replays its log; see the member's own log"}
 	}
+	return met
 }
 
-func (c *Client) askAt(ctx context.Context, m *Member, url string) error {
+func (c *Client) askAt(ctx context.Context, m *Member, clusterID uint64, url string) (*Stranger, error) {
 	mc, err := c.memberAt(Member{ID: m.ID, Name: m.Name, Endpoint: url})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, h, err := mc.status(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if h.cluster != clusterID {
+		return &Stranger{url, h.cluster, h.member, s.Revision}, &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherCluster, Op: "status", Subject: url,
+			Msg:  fmt.Sprintf("a member of another cluster answers there: %s of %s instead of %s of %s", FormatID(h.member), FormatID(h.cluster), m.Label(), FormatID(clusterID)),
+			Hint: "a restored snapshot begins a cluster of its own: to bring the member back, stop what runs there, and replace it with an empty data dir; or the address is wrong"}
 	}
 	if h.member != m.ID {
-		return &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherMember, Op: "status", Subject: url,
+		return nil, &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherMember, Op: "status", Subject: url,
 			Msg:  fmt.Sprintf("another member answers there: %s instead of %s", FormatID(h.member), m.Label()),
 			Hint: "the member's --advertise-client-urls is not reachable from here; give an endpoint that leads to it"}
 	}
 	m.Endpoint, m.Status = url, &s
-	return nil
+	return nil, nil
 }
 
 // sameAddress compares endpoints without their scheme.

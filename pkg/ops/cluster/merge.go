@@ -37,10 +37,11 @@ func mergeLists(answers []answer) (members []Member, notes []string) {
 }
 
 // membersWithoutList makes members of the endpoints that gave their status and
-// no list.
+// no list; those of another cluster than most are none of it.
 func membersWithoutList(answers []answer) (members []Member) {
+	of := clusterID(answers)
 	for _, a := range answers {
-		if a.status == nil || slices.ContainsFunc(members, func(m Member) bool { return m.ID == a.header.member }) {
+		if a.status == nil || a.header.cluster != of || slices.ContainsFunc(members, func(m Member) bool { return m.ID == a.header.member }) {
 			continue
 		}
 		members = append(members, Member{ID: a.header.member, Learner: a.status.Learner})
@@ -94,12 +95,18 @@ func clusterID(answers []answer) (most uint64) {
 	return most
 }
 
-// strangers are the endpoints of other clusters.
-func strangers(answers []answer, id uint64) []Stranger {
+// strangers are the endpoints of other clusters: those that were given, and those that
+// were met where members were asked at the URLs that they advertise.
+func strangers(answers []answer, id uint64, met []*Stranger) []Stranger {
 	var out []Stranger
 	for _, a := range answers {
 		if a.status != nil && a.header.cluster != id {
 			out = append(out, Stranger{a.endpoint, a.header.cluster, a.header.member, a.status.Revision})
+		}
+	}
+	for _, s := range met {
+		if s != nil && !slices.ContainsFunc(out, func(o Stranger) bool { return sameAddress(o.Endpoint, s.Endpoint) }) {
+			out = append(out, *s)
 		}
 	}
 	return out

@@ -31,7 +31,8 @@ type View struct {
 	// known: see VotersErr.
 	ListErr error
 
-	// Strangers are given endpoints that lead into another cluster than the rest.
+	// Strangers are endpoints that lead into another cluster than the rest: given ones,
+	// and those that members of this one advertise.
 	Strangers []Stranger
 
 	// Unreached are given endpoints that failed and can't be told to be one of
@@ -39,7 +40,7 @@ type View struct {
 	Unreached []EndpointError
 }
 
-// Stranger is a member of another cluster, at an endpoint that was given.
+// Stranger is a member of another cluster, where one of this was asked.
 type Stranger struct {
 	Endpoint            string
 	ClusterID, MemberID uint64

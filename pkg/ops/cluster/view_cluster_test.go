@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -315,6 +316,38 @@ func TestOtherClusterAndRecordedView(t *testing.T) {
 	again, err := json.Marshal(back)
 	if err != nil || string(again) != string(raw) {
 		t.Errorf("a view changes when recorded: %v\n%s\n%s", err, raw, again)
+	}
+}
+
+// A member that was begun anew alone, with the names and the token that it had, has its
+// old ID in a cluster of its own: it is no voter that answers, whoever is asked.
+func TestSameMemberOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	s := three(t, local.Options{})
+	s.Kill(0)
+	if err := os.RemoveAll(s.DataDir(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Launch(0, "--initial-cluster="+s.Name(0)+"="+s.PeerURL(0)); err != nil {
+		t.Fatal(err)
+	}
+	s.Leader(t)
+	for name, cfg := range map[string]cluster.Config{
+		"one of the others is asked": ep(s.Endpoint(1)),
+		"all are asked":              {Endpoints: []string{s.Endpoint(1), s.Endpoint(2), s.Endpoint(0)}},
+	} {
+		c := connect(t, cfg)
+		const want = "m1:other_cluster m2 m3"
+		deadline, v := time.Now().Add(20*time.Second), view(t, c)
+		for names(v) != want && time.Now().Before(deadline) {
+			v = view(t, c)
+		}
+		if got := names(v); got != want || v.FailuresTolerated() != 0 {
+			t.Fatalf("%s: %q, want %q; %d more failures tolerated", name, got, want, v.FailuresTolerated())
+		}
+		if len(v.Strangers) != 1 || v.Strangers[0].Endpoint != s.Endpoint(0) || v.Strangers[0].ClusterID == v.ID || v.Strangers[0].MemberID != v.Members[0].ID {
+			t.Errorf("%s: of another cluster: %+v", name, v.Strangers)
+		}
 	}
 }
 
