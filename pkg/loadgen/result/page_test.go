@@ -16,6 +16,7 @@ func TestPageHasWhatTheReportHas(t *testing.T) {
 	r := sample(MaxRows, 3, time.Millisecond)
 	r.Rows[1234].Ops[0].Response.Record(7 * time.Second)
 	r.Events = []Event{{At: 100, What: "leader_change", Text: "m2 </script> leads now"}}
+	r.Totals.Counters["watch_bytes"], r.Totals.Deserted = 123456789, "no member led; silent: m1"
 	rep := NewReport(r, nil, true)
 	var b bytes.Buffer
 	if err := WritePage(&b, rep); err != nil {
@@ -24,6 +25,9 @@ func TestPageHasWhatTheReportHas(t *testing.T) {
 	page := b.String()
 	if b.Len() > 2<<20 {
 		t.Errorf("the page has %d bytes", b.Len())
+	}
+	if !strings.Contains(page, "watch_bytes 123456789") || !strings.Contains(page, "silent: m1") {
+		t.Error("a counter is not written out, or nothing says that the cluster was gone")
 	}
 	lines := regexp.MustCompile(`<polyline data-line="([^"]+)" data-points="(\d+)" data-max="([^"]+)" stroke="[^"]+" points="([^"]*)"`).FindAllStringSubmatch(page, -1)
 	n := 0

@@ -8,6 +8,7 @@ type Report struct {
 	Header
 	Measured   float64            `json:"measured_seconds"`
 	Stopped    string             `json:"stopped,omitempty"`
+	Deserted   string             `json:"deserted,omitempty"` // as in Totals
 	Offered    Offered            `json:"offered"`
 	Requests   []Request          `json:"requests"`
 	Counters   map[string]float64 `json:"counters,omitempty"`
@@ -76,7 +77,7 @@ func NewReport(r *Run, judged []Judged, charts bool) Report {
 	t := &r.Totals
 	seconds := max(t.Measured, 1e-9)
 	rep := Report{
-		Header: r.Header, Measured: t.Measured, Stopped: t.Stopped, Counters: t.Counters, Causes: t.Causes, Servers: t.Servers,
+		Header: r.Header, Measured: t.Measured, Stopped: t.Stopped, Deserted: t.Deserted, Counters: t.Counters, Causes: t.Causes, Servers: t.Servers,
 		Offered:    Offered{Due: t.Due, Sent: t.Sent, Dropped: t.Dropped, Rate: float64(t.Due) / seconds},
 		Generator:  Generator{CPU: t.CPU, LagP99: t.Lag.Quantile(0.99).Seconds(), LagMax: t.Lag.Max().Seconds(), Memory: t.Memory, Limits: t.Limits},
 		Events:     r.Events,

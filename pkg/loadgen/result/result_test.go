@@ -177,6 +177,17 @@ func TestObjectives(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", text, got, want)
 		}
 	}
+	nothing := sample(10, 10, time.Millisecond)
+	nothing.Totals.Ops = nil // stopped in the warm-up: nothing was late, and nothing was on time
+	for _, text := range []string{"errors<0.1%", "errors==0", "late_heartbeats==0", "txn:p99<1s", "conflicts<5%"} {
+		o, err := ParseObjectives(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Judge(nothing, o)[0]; got.Verdict != Unknown || got.Why == "" {
+			t.Errorf("%s of nothing: %+v", text, got)
+		}
+	}
 	for _, bad := range []string{"p99", "p99<50", "txn:p99<5 0ms", "errors<1ms", "a:b:p99<1s", "p99=1s", "p99<", "errors<%"} {
 		if _, err := ParseObjectives(bad); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v", bad, err)
@@ -204,6 +215,8 @@ func TestVerdictOfARun(t *testing.T) {
 	idle := sample(5, 10, time.Millisecond)
 	idle.Totals.Ops = []Latencies{{Op: Op{RPC: "txn", Outcome: Failed}, Response: hist(time.Millisecond)}}
 	idle.Totals.Causes = []Cause{{"request_too_large", 50, "the request is larger than the server takes"}}
+	gone := sample(5, 10, time.Millisecond)
+	gone.Totals.Deserted = "no member led; silent: m1"
 	for _, c := range []struct {
 		r    *Run
 		slo  string
@@ -211,6 +224,7 @@ func TestVerdictOfARun(t *testing.T) {
 	}{
 		{r, "", ""}, {r, "txn:p99<1s", ""}, {r, "txn:p99<1us", fault.Wanting}, {r, "watch:p99<1s", fault.Inconclusive},
 		{r, "watch:p99<1s,txn:p99<1us", fault.Wanting}, {limited, "txn:p99<1us", fault.Inconclusive}, {limited, "", fault.Inconclusive}, {idle, "", fault.Wanting},
+		{gone, "", fault.Unavailable}, {gone, "txn:p99<1us", fault.Wanting}, {gone, "watch:p99<1s", fault.Unavailable},
 	} {
 		if got := kind(c.r, c.slo); got != c.want {
 			t.Errorf("%q: %q, want %q", c.slo, got, c.want)

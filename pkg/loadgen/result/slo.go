@@ -169,6 +169,9 @@ func (o Objective) measure(r *Run) (value float64, why string) {
 	if all == 0 && (o.RPC != "" || o.isLatency()) {
 		return 0, "no such request was measured"
 	}
+	if o.Metric != "rate" && o.Metric != "requests" && o.Metric != "dropped" && r.Count(func(Op) bool { return true }) == 0 {
+		return 0, "not one request was measured" // of which none was late, and none failed
+	}
 	if o.isLatency() {
 		h := r.Latency(func(op Op) bool { return o.concerns(op) && op.Waited() }).Response
 		q, _ := quantileOf(o.Metric)
