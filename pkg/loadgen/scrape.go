@@ -31,7 +31,9 @@ type target struct {
 	status        *cluster.MemberClient // where there are no metrics
 	first, last   *metrics.Sample       // first: where the measurement began
 	total         result.MemberTotals
-	quota         int64 // bytes, 0: not known
+	earlier       result.MemberTotals // of the member's processes before this one; counters alone
+	restarted     bool                // since the row before
+	quota         int64               // bytes, 0: not known
 	leader        bool
 	defragging    bool
 	compacted     float64
@@ -73,6 +75,9 @@ func (s *scraper) scrape(ctx context.Context, measuring bool) []result.MemberRow
 	for i, row := range rows {
 		s.hear(s.targets[i], row != nil)
 		if row != nil {
+			if s.targets[i].restarted {
+				s.rec.event("member_restart", s.targets[i].name+" was restarted")
+			}
 			s.notice(s.targets[i], row)
 			out = append(out, *row)
 		}
@@ -111,9 +116,13 @@ func (t *target) ask(ctx context.Context, client *http.Client, measuring bool) *
 	if q := value(metrics.QuotaBytes); q > 0 {
 		t.quota = int64(q)
 	}
-	if t.last != nil {
-		grown(metrics.Between(t.last, sample), &row.CPU, &row.LeaderChanges, &row.SlowApplies, &row.WALBytes, &row.PeerBytes, &row.ClientBytes, &row.PutBytes)
-		row.FsyncP99, row.CommitP99 = quantiles(metrics.Between(t.last, sample))
+	from := t.last
+	if t.restarted = from != nil && sample.Restarted(from); t.restarted {
+		from = &metrics.Sample{At: from.At} // its counters began at 0 again; what came after the last look at the old ones is lost
+	}
+	if from != nil {
+		grown(metrics.Between(from, sample), &row.CPU, &row.LeaderChanges, &row.SlowApplies, &row.WALBytes, &row.PeerBytes, &row.ClientBytes, &row.PutBytes)
+		row.FsyncP99, row.CommitP99 = quantiles(metrics.Between(from, sample))
 	}
 	t.last = sample
 	t.add(sample, row, measuring)
@@ -158,11 +167,22 @@ func (t *target) add(sample *metrics.Sample, row *result.MemberRow, measuring bo
 		t.first = sample
 		t.total.DBBefore, t.total.InUseBefore, t.total.MemoryPeak = row.DBSize, row.DBInUse, 0
 	}
-	d := metrics.Between(t.first, sample)
 	m := &t.total
+	switch {
+	case !measuring:
+		t.earlier = result.MemberTotals{}
+	case t.restarted:
+		t.earlier, t.first = *m, &metrics.Sample{At: sample.At}
+	}
+	d := metrics.Between(t.first, sample)
 	m.DBAfter, m.InUseAfter, m.MemoryPeak = row.DBSize, row.DBInUse, max(m.MemoryPeak, row.Memory)
 	grown(d, &m.CPU, &m.LeaderChanges, &m.SlowApplies, &m.WALBytes, &m.PeerBytes, &m.ClientBytes, &m.PutBytes)
 	m.FsyncP99, m.CommitP99 = quantiles(d)
+	before := t.earlier
+	m.CPU, m.LeaderChanges, m.SlowApplies = m.CPU+before.CPU, m.LeaderChanges+before.LeaderChanges, m.SlowApplies+before.SlowApplies
+	m.WALBytes, m.PeerBytes, m.ClientBytes, m.PutBytes = m.WALBytes+before.WALBytes, m.PeerBytes+before.PeerBytes, m.ClientBytes+before.ClientBytes, m.PutBytes+before.PutBytes
+	// Histograms of two processes are not added: the worse one stands for both.
+	m.FsyncP99, m.CommitP99 = max(m.FsyncP99, before.FsyncP99), max(m.CommitP99, before.CommitP99)
 }
 
 // notice tells what divides the run: a new leader, a compaction, a

@@ -3,11 +3,13 @@ package k8s
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coreos/go-semver/semver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/loadgen"
@@ -77,7 +79,12 @@ func (l listing) run(ctx context.Context, t *loadgen.Turn, resource, prefix stri
 	return all, err
 }
 
-// read reads them, and records each request.
+// relistsAtMost bounds how often a list begins anew where every revision is
+// compacted away before its pages are read.
+const relistsAtMost = 5
+
+// read reads them, and records each request. Where the revision of the pages was
+// compacted away it begins anew at the newest, as reflectors do, and counts that.
 func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
 	if l.leader {
 		ctx = shape.WithLeader(ctx)
@@ -86,10 +93,17 @@ func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix str
 	if l.stream {
 		one = l.streamed
 	}
-	all := listed{revision: l.revision}
+	all, relists := listed{revision: l.revision}, 0
 	for from := prefix; ; {
 		next := time.Now().Add(l.spacing)
 		p, err := one(ctx, t, resource, shape.Page(prefix, from, l.page, all.revision))
+		if paged := l.revision == 0 && all.revision != 0; paged && errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) && relists < relistsAtMost {
+			relists++
+			t.Env().Count("relists", 1)
+			all, from = listed{}, prefix
+			pause(ctx, time.Until(next))
+			continue
+		}
 		if err != nil {
 			return all, err
 		}

@@ -2,10 +2,12 @@ package k8s_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/k8s"
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -72,5 +74,82 @@ func TestABWithAMemberThatEnds(t *testing.T) {
 	_, err := loadgen.AB(t.Context(), [2]loadgen.Arm{arm, arm}, loadgen.ABOptions{Repeats: 2, Command: command}, nil, progress.Discard)
 	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "exited" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A member that is restarted begins its counters anew: what it did before and after
+// are added, and not forgotten.
+func TestFiguresOfAMemberThatIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{})
+	o := s.options()
+	o.Duration, o.RequestTimeout = 6*time.Second, 5*time.Second
+	restarted := make(chan error, 1)
+	defer time.AfterFunc(3*time.Second, func() {
+		s.Kill(0)
+		restarted <- s.StartMember(context.Background(), 0)
+	}).Stop()
+	r := s.play(t, heartbeats(50, 100*time.Millisecond), o)
+	if err := <-restarted; err != nil {
+		t.Fatal(err)
+	}
+	m := r.Totals.Servers[0]
+	written := r.Latency(result.Op.Done).Bytes
+	if m.PutBytes < float64(written)/2 || m.WALBytes < float64(written)/2 || m.CPU <= 0 || m.FsyncP99 <= 0 && m.CommitP99 <= 0 {
+		t.Errorf("%d bytes were written; the member says %+v", written, m)
+	}
+	if !slices.ContainsFunc(r.Events, func(e result.Event) bool { return e.What == "member_restart" }) {
+		t.Errorf("nothing tells of the restart: %v", r.Events)
+	}
+}
+
+// Events that never came are late too: a shared stream that stands still brings
+// none, and those few that it brought were quick.
+func TestEventsThatDidNotCome(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{})
+	o := s.options()
+	o.Duration, o.APIServers = 4*time.Second, 1
+	w := &k8s.Watch{WatchOptions: k8s.DefaultWatchOptions()}
+	w.Objects, w.Nodes, w.Informers, w.Slow, w.Streams, w.Rate = 50, 0, 5, 1, k8s.StreamsShared, 50
+	w.SlowRate = 2 << 10 // an event has some 8 KiB
+	r := s.play(t, w, o)
+	came, missed := count(r, "watch_event", "pods", result.OK), count(r, "watch_event", "pods", result.Unfinished)
+	written := count(r, "txn", "pods", result.OK)
+	if due := 4 * written; missed < due/4 || came+missed > due || came+missed < due*6/10 { // what was written in the last second counts only if it came
+		t.Errorf("%d events of %d writes came to 4 quick readers, %d are said not to have come", came, written, missed)
+	}
+	if p99 := r.Latency(func(op result.Op) bool { return op.RPC == "watch_event" && op.Resource == "pods" && op.Waited() }).Response.Quantile(0.99); p99 < time.Second {
+		t.Errorf("p99 %s where most did not come", p99)
+	}
+}
+
+// A list whose revision is compacted away between two pages begins anew, as a
+// reflector's does.
+func TestListsBeginAnewAfterACompaction(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{})
+	o := s.options()
+	o.Duration = 3 * time.Second
+	l := &k8s.List{ListOptions: k8s.DefaultListOptions()}
+	l.Objects, l.Nodes, l.PageSize, l.ClientQPS, l.Period, l.Clients = 300, 20, 20, 30, 600*time.Millisecond, 2
+	kv := s.Client(t)
+	compacted := make(chan error, 1)
+	defer time.AfterFunc(2*time.Second, func() {
+		put, err := kv.Put(context.Background(), "x", "")
+		if err == nil {
+			_, err = kv.Compact(context.Background(), put.Header.Revision)
+		}
+		compacted <- err
+	}).Stop()
+	r := s.play(t, l, o)
+	if err := <-compacted; err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Totals.Counters["relists"]; n == 0 || count(r, "list", "pods", result.Failed) > 0 {
+		t.Errorf("%v lists begun anew, %d failed", n, count(r, "list", "pods", result.Failed))
+	}
+	if bytes, n := bytesOf(r, "list", "pods"); n == 0 || bytes/n < 300*3800 || bytes/n > 300*4180 {
+		t.Errorf("%d lists of %d bytes", n, bytes)
 	}
 }

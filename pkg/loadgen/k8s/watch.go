@@ -105,9 +105,10 @@ func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, erro
 func (w *Watch) streams(env *loadgen.Env, prefix string, commits *commitTimes) []*watchStream {
 	var followers []*follower
 	for i := range w.Informers {
-		f := &follower{prefix: prefix, label: "pods"}
+		f := &follower{prefix: prefix, label: "pods", shard: everywhere}
 		if w.Shards > 1 {
 			f.prefix += shape.NamespaceName(i%w.Shards) + "/"
+			f.shard = i % w.Shards
 		}
 		if i < w.Slow {
 			f.rate, f.label = w.SlowRate, "pods (slow)"
@@ -115,7 +116,7 @@ func (w *Watch) streams(env *loadgen.Env, prefix string, commits *commitTimes) [
 		followers = append(followers, f)
 	}
 	for range w.Quiet {
-		followers = append(followers, &follower{prefix: prefix + shape.NamespaceName(w.Shards) + "/", label: "pods"})
+		followers = append(followers, &follower{prefix: prefix + shape.NamespaceName(w.Shards) + "/", label: "pods", shard: w.Shards})
 	}
 	n := len(followers)
 	if w.Streams == StreamsShared {
@@ -147,7 +148,7 @@ func (w *Watch) writers(pods []*object, commits *commitTimes) []loadgen.Actor {
 				which := i + t.Rand().IntN((len(pods)-i+n-1)/n)*n
 				o := pods[which]
 				if o.update(ctx, t, "pods", running.Value(podID(which, w.Shards), time.Now()), 0) {
-					commits.at(o.revision, time.Now())
+					commits.at(o.revision, which%w.Shards, time.Now())
 				}
 			}}
 	}

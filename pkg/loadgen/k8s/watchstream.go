@@ -29,8 +29,15 @@ type watchStream struct {
 	reconnect time.Duration
 }
 
-// run keeps the stream up until ctx ends.
+// run keeps the stream up until ctx ends. What has not come until then is counted
+// as unfinished: how late events are shows of those that came, and a stream that
+// stands still brings none.
 func (s *watchStream) run(ctx context.Context) error {
+	defer func() {
+		for _, f := range s.followers {
+			f.missed(s.commits, time.Now())
+		}
+	}()
 	for ctx.Err() == nil {
 		if !s.once(ctx) && ctx.Err() == nil {
 			s.env.Count("watches_ended", 1)
@@ -90,6 +97,7 @@ type follower struct {
 	env    *loadgen.Env
 	prefix string
 	label  string // as what its events are counted
+	shard  int    // whose events it follows: of a namespace, or everywhere
 	rate   int64  // bytes a second that it reads, 0: as they come
 
 	next     int64            // revision to go on from, 0: from a list
@@ -127,6 +135,22 @@ func (f *follower) received(r *pb.WatchResponse, now time.Time, commits *commitT
 			f.env.Observe("watch_event", f.label, result.OK, committed, sizeOf(e))
 		}
 		f.check(kv)
+	}
+}
+
+// everywhere is the shard of those that follow all namespaces.
+const everywhere = -1
+
+// underWay is how long an event may be on its way at the end of a run without
+// being counted as one that did not come.
+const underWay = time.Second
+
+// missed counts the events that had not come at the end.
+func (f *follower) missed(commits *commitTimes, now time.Time) {
+	for _, at := range commits.after(max(f.next-1, f.last), f.shard) {
+		if now.Sub(at) > underWay {
+			f.env.Observe("watch_event", f.label, result.Unfinished, at, 0)
+		}
 	}
 }
 
@@ -172,16 +196,31 @@ type commitTimes struct {
 	newest int64
 	times  [remembered]struct {
 		revision int64
+		shard    int
 		at       time.Time
 	}
 }
 
-func (c *commitTimes) at(revision int64, now time.Time) {
+func (c *commitTimes) at(revision int64, shard int, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newest = max(c.newest, revision)
 	slot := &c.times[revision%remembered]
-	slot.revision, slot.at = revision, now
+	slot.revision, slot.shard, slot.at = revision, shard, now
+}
+
+// after returns when the writes after a revision were answered, those of one shard
+// or of all.
+func (c *commitTimes) after(revision int64, shard int) []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []time.Time
+	for r := max(revision+1, c.newest-remembered+1); r <= c.newest; r++ {
+		if slot := c.times[r%remembered]; slot.revision == r && (shard == everywhere || shard == slot.shard) {
+			out = append(out, slot.at)
+		}
+	}
+	return out
 }
 
 // of returns when a write was answered: zero for one that has not been yet. It
