@@ -28,27 +28,41 @@ type ABOptions struct {
 	Command local.Command // what the members run; default: this program's serve
 }
 
+// abSpare is how many runs that tell of the generator, and not of the servers, are
+// played once more before the comparison is given up: on a machine with both, one turn
+// that was late is no rare thing.
+const abSpare = 3
+
 // AB runs two arms in turns, ABBA and so on, so that what changes slowly on the
 // machine meets both alike; each run on a fresh cluster on this machine, so that
-// none finds what another left. It returns the runs of both, in order. stop
+// none finds what another left. It returns the runs of both, in order. A run that tells
+// of the generator alone is played once more, abSpare of them in all. stop
 // ends the run under way and what would follow, which is an error of kind
 // Interrupted by what the run says of itself; other errors end it too.
 func AB(ctx context.Context, arms [2]Arm, o ABOptions, stop <-chan struct{}, sink progress.Sink) (runs [2][]*result.Run, err error) {
-	for i := range 2 * o.Repeats {
+	spare := abSpare
+	for i := 0; i < 2*o.Repeats; {
 		which := abba(i)
 		arm := arms[which]
 		sink.Event(progress.Event{Op: "loadgen", Phase: fmt.Sprintf("run %d of %d: %s", i+1, 2*o.Repeats, arm.Name)})
 		run, err := runOnFresh(ctx, arm, o, stop, sink)
+		byHand := run != nil && run.Totals.Stopped == result.StoppedByHand
+		if err == nil && !byHand {
+			err = result.Err(run, nil) // one that says nothing spoils the comparison: better now than after the last
+		}
+		if fault.KindOf(err) == fault.Inconclusive && spare > 0 {
+			spare--
+			sink.Event(progress.Event{Op: "loadgen", Warning: true, Note: fmt.Sprintf("run %d of %d is played once more: %s", i+1, 2*o.Repeats, fault.Why(err))})
+			continue
+		}
 		if run != nil {
 			run.Variant = arm.Name
 			runs[which] = append(runs[which], run)
 		}
-		if err == nil {
-			err = result.Err(run, nil) // one that says nothing spoils the comparison: better now than after the last
-		}
-		if err != nil || run.Totals.Stopped == result.StoppedByHand {
+		if err != nil || byHand {
 			return runs, err
 		}
+		i++
 	}
 	return runs, nil
 }

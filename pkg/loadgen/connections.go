@@ -41,6 +41,11 @@ func (p *Policy) Set(s string) error {
 
 // endpoints returns where each of n API servers connects: to none of those to avoid.
 func (p Policy) endpoints(v cluster.View, n int, avoid []string) ([]string, error) {
+	for _, name := range avoid {
+		if !slices.ContainsFunc(v.Members, func(m cluster.Member) bool { return m.Name == name }) {
+			return nil, &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "--avoid", Subject: name, Msg: "no member has that name", Hint: "`kvd member list` has the names"}
+		}
+	}
 	var at []string
 	for _, m := range v.Voters() {
 		if m.Status == nil || p == Leader && m.ID != v.Leader || p == Followers && m.ID == v.Leader || slices.Contains(avoid, m.Name) {
