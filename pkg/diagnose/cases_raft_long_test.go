@@ -149,6 +149,14 @@ func TestCaseRestoredMember(t *testing.T) {
 			if i == 0 {
 				shows(t, r12, "KVD-RAFT-012")
 			}
+			stopAll(t, c)
+			dirs := []string{}
+			for i := range c.Len() {
+				dirs = append(dirs, c.DataDir(i))
+			}
+			if r := lookAt(t, dirs...); got(r) == nil || !r.Has("KVD-RAFT-012") || r.Has("KVD-OPS-007") {
+				t.Errorf("the directories, when nothing runs: %q", got(r))
+			}
 		})
 	}
 }

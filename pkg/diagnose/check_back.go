@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/snapshot"
@@ -20,7 +21,8 @@ func checkWentBack() Check {
 			for _, m := range in.view().Answered() {
 				head = max(head, m.Status.Revision)
 			}
-			best := furthestFile(in.revisions())
+			all := in.revisions()
+			best := furthestFile(all)
 			if head > 0 {
 				measured = fmt.Sprintf("at revision %d, and nothing that is known was further", head)
 				if best.revision > head {
@@ -33,7 +35,11 @@ func checkWentBack() Check {
 				if !d.restored() || d.DB == nil || d.DB.Content == nil {
 					continue
 				}
-				mine := revisionOf{d.Path, d.DB.Content.Revision}
+				if _, alone := in.aloneAmong(d); alone {
+					continue // it will not be what clients see: restoredAlone tells
+				}
+				mine := revisionOf{path: d.Path, revision: d.DB.Content.Revision}
+				best := furthestFile(slices.DeleteFunc(slices.Clone(all), func(k revisionOf) bool { return k.dir != nil && sameCluster(k.dir, d) }))
 				if best.revision > mine.revision {
 					out = append(out, wentBack(d.Path, best.path, best.revision, mine.revision, best.evidence(), mine.evidence()))
 				}
@@ -67,6 +73,13 @@ func (in *Input) memberWentBack() []Finding {
 type revisionOf struct {
 	path     string
 	revision int64
+	dir      *Dir // nil for a file by itself
+}
+
+// sameCluster reports directories of one cluster: where one is ahead of the other, it is
+// further, or holds other data, of which apart tells.
+func sameCluster(a, b *Dir) bool {
+	return a.Log != nil && b.Log != nil && a.Log.Cluster != 0 && a.Log.Cluster == b.Log.Cluster
 }
 
 func (k revisionOf) evidence() Evidence {
@@ -88,7 +101,7 @@ func (in *Input) revisions() []revisionOf {
 		if d := s.dir; d != nil && d.Log != nil && cluster.FormatID(uint64(d.Log.Cluster)) == in.clusterID() && s.v.Content.ConsistentIndex <= applied {
 			continue
 		}
-		out = append(out, revisionOf{s.path, s.v.Content.Revision})
+		out = append(out, revisionOf{s.path, s.v.Content.Revision, s.dir})
 	}
 	return out
 }

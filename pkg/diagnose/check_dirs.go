@@ -129,6 +129,7 @@ func checkDirs() Check {
 					continue
 				}
 				out = append(out, in.amongPeers(d)...)
+				out = append(out, in.restoredAlone(d)...)
 				out = append(out, d.unstarted()...)
 				out = append(out, d.alarms()...)
 			}

@@ -47,6 +47,20 @@ func (w *world) three(last ...uint64) {
 	}
 }
 
+// restoredAt makes a directory of what a restore leaves of a snapshot at that revision.
+func restoredAt(d *diagnose.Dir, id wal.ID, revision int64, members ...string) {
+	last := uint64(len(members))
+	d.Log.Cluster, d.First, d.Marks = id, 1, []wal.Mark{{Snapshot: wal.Snapshot{Index: last, Term: 1}}}
+	d.Log.Numbers = wal.Numbers{Last: wal.EntryID{Index: last, Term: 1}, Commit: last, Newest: wal.Snapshot{Index: last, Term: 1}, Consistent: &last}
+	d.Log.Database.Members = nil
+	for i, name := range members {
+		d.Log.Database.Members = append(d.Log.Database.Members, wal.DatabaseMember{ID: wal.ID(i + 1), Name: name}) //nolint:gosec // few
+	}
+	d.DB.Content.Revision, d.DB.Content.ConsistentIndex = revision, last
+	d.DB.Content.CompactRevision = 39000
+	d.DB.Content.Digests.KV = snapshot.KVHash{Hash: uint32(revision), Revision: revision, CompactRevision: 39000} //nolint:gosec // small
+}
+
 // says adds a finding of the log's verification.
 func says(d *diagnose.Dir, o wal.Outcome, s wal.Severity, cause string) {
 	d.Log.Verdict.Outcome = o
@@ -189,6 +203,22 @@ func fileFixtures() []fixture {
 		{"directories: of a restored cluster", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { d.Log.Cluster = 0xbad })
 		}, []string{"KVD-RAFT-012 critical"}},
+		{"directories: nothing runs, and one of three was restored alone", func(w *world) {
+			w.three(60200, 60200, 60200)
+			restoredAt(&w.in.Dirs[0], 0xbad, 40000, "m1")
+		}, []string{"KVD-RAFT-012 critical"}},
+		{"directories: nothing runs, and all were restored together", func(w *world) {
+			w.three(60200, 60200, 60200)
+			for i := range w.in.Dirs {
+				restoredAt(&w.in.Dirs[i], 0xbad, 40000, "m1", "m2", "m3")
+			}
+		}, nil},
+		{"directories: nothing runs, and they were restored from different snapshots", func(w *world) {
+			w.three(60200, 60200, 60200)
+			for i := range w.in.Dirs {
+				restoredAt(&w.in.Dirs[i], 0xbad, 40000+50*int64(i/2), "m1", "m2", "m3")
+			}
+		}, []string{"KVD-CORRUPT-002 critical"}},
 		{"directories: an unstarted second voter", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				d.Log.Database.Members = []wal.DatabaseMember{{ID: 3, Name: "m3"}, {ID: 9}}
