@@ -139,6 +139,9 @@ type prober struct {
 func (p *prober) dial(ctx context.Context) (net.Conn, *fault.Error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, p.t.network, p.t.addr)
+	if errors.Is(err, syscall.ECONNRESET) { // the process ended while this waited to be accepted: what is there now?
+		conn, err = d.DialContext(ctx, p.t.network, p.t.addr)
+	}
 	if err != nil {
 		return nil, dialCause(p.t, err)
 	}
