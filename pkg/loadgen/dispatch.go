@@ -191,11 +191,11 @@ func (d *dispatcher) turn(ctx context.Context, p *player, u upcoming, prompt boo
 	}
 }
 
-// drain waits until nothing is under way any more, or ctx ends.
-func (d *dispatcher) drain(ctx context.Context) {
+// drain waits until nothing is under way any more and nobody is behind, or ctx ends.
+func (d *dispatcher) drain(ctx context.Context, behind func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for d.inFlight.Load() > 0 {
+	for d.inFlight.Load() > 0 || behind() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -34,7 +34,7 @@ func stageOf(t *testing.T, o Options, horizon time.Duration, actors []Actor, mea
 	}()
 	meanwhile(d, giveUp)
 	<-played
-	d.drain(t.Context())
+	d.drain(t.Context(), Cast{}.behind)
 	d.close()
 	var totals result.Totals
 	env.rec.finish(&totals)

@@ -150,7 +150,7 @@ func (r *runner) play(ctx context.Context, cast Cast, scrape *scraper, stop <-ch
 	ended := time.Now()
 
 	drain, cancel := context.WithTimeout(ctx, r.opts.Drain)
-	d.drain(drain)
+	d.drain(drain, cast.behind)
 	cancel()
 	r.giveUp()
 	d.close()

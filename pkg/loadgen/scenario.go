@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kvd/pkg/loadgen/result"
@@ -31,10 +32,18 @@ type Cast struct {
 	Expected []result.Expected
 }
 
+// behind reports that somebody waits for something still.
+func (c Cast) behind() bool {
+	return slices.ContainsFunc(c.Background, func(b Beside) bool { return b.Behind != nil && b.Behind() })
+}
+
 // Beside is something that goes on beside the actors.
 type Beside struct {
 	APIServer int // whose it is, as an Actor's
 	Run       func(ctx context.Context) error
+	// Behind reports that something that is due to it has not come. At its end the run
+	// waits for that as it does for answers. nil: nothing ever is.
+	Behind func() bool
 }
 
 // Actor is one who acts again and again: a kubelet that renews its Lease, a

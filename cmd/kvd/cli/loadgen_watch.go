@@ -52,7 +52,9 @@ reads it from its db again later: memory, and time that others wait. On a shared
 stream they wait for the slow one itself.
 
 WHAT TO WATCH. "watch_event pods": how long after the write was answered its event
-was there, of fast informers and of slow ones apart. missing_events,
+was there, of fast informers and of slow ones apart. Events that were due and had not
+come ten seconds after the last write are its "unfinished", with the time they had
+taken until then; percentiles of --slo are of both. missing_events,
 duplicate_events and unordered_events must stay 0. watches_compacted counts those
 who were away so long that they had to begin anew. Memory of the servers, and
 client_sent_bytes.

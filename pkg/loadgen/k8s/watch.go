@@ -92,43 +92,53 @@ func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, erro
 	for _, name := range []string{"missing_events", "duplicate_events", "unordered_events", "watches_compacted"} {
 		env.Count(name, 0)
 	}
-	commits := &commitTimes{}
-	for _, s := range w.streams(env, prefix, commits) {
-		cast.Background = append(cast.Background, loadgen.Beside{Run: s.run})
+	followers := w.followers(env, prefix)
+	writes := newWritten(func(shard int, revision int64, at time.Time) {
+		for _, f := range followers {
+			if f.shard == shard && f.next.Load() <= revision {
+				f.never(at)
+			}
+		}
+	})
+	for _, s := range w.streams(env, followers, writes) {
+		cast.Background = append(cast.Background, loadgen.Beside{Run: s.run, Behind: s.behind})
 	}
-	cast.Actors = append(cast.Actors, w.writers(pods, commits)...)
+	cast.Actors = append(cast.Actors, w.writers(pods, writes)...)
 	return cast, nil
 }
 
-// streams divides the informers among streams: one each, or one for each API
-// server.
-func (w *Watch) streams(env *loadgen.Env, prefix string, commits *commitTimes) []*watchStream {
-	var followers []*follower
-	for i := range w.Informers {
-		f := &follower{prefix: prefix, label: "pods", shard: everywhere}
-		if w.Shards > 1 {
-			f.prefix += shape.NamespaceName(i%w.Shards) + "/"
-			f.shard = i % w.Shards
+// followers are the informers, those that read slowly first.
+func (w *Watch) followers(env *loadgen.Env, prefix string) []*follower {
+	followers := make([]*follower, w.Informers+w.Quiet)
+	for i := range followers {
+		f := &follower{env: env, prefix: prefix, shard: i % w.Shards, label: "pods"}
+		if i >= w.Informers {
+			f.shard = w.Shards
+		}
+		if w.Shards > 1 || f.shard == w.Shards {
+			f.prefix += shape.NamespaceName(f.shard) + "/"
 		}
 		if i < w.Slow {
 			f.rate, f.label = w.SlowRate, "pods (slow)"
 		}
-		followers = append(followers, f)
+		followers[i] = f
 	}
-	for range w.Quiet {
-		followers = append(followers, &follower{prefix: prefix + shape.NamespaceName(w.Shards) + "/", label: "pods", shard: w.Shards})
-	}
+	return followers
+}
+
+// streams divides the informers among streams: one each, or one for each API
+// server.
+func (w *Watch) streams(env *loadgen.Env, followers []*follower, writes *written) []*watchStream {
 	n := len(followers)
 	if w.Streams == StreamsShared {
 		n = min(n, env.APIServers())
 	}
 	streams := make([]*watchStream, n)
 	for i := range streams {
-		streams[i] = &watchStream{env: env, client: env.Client(i, fmt.Sprintf("watch-%d", i)), commits: commits,
+		streams[i] = &watchStream{env: env, client: env.Client(i, fmt.Sprintf("watch-%d", i)), written: writes,
 			prevKV: w.PrevKV, progress: w.Bookmarks, reconnect: env.Scaled(w.Reconnect)}
 	}
 	for i, f := range followers {
-		f.env = env
 		streams[i%n].followers = append(streams[i%n].followers, f)
 	}
 	return streams
@@ -137,7 +147,7 @@ func (w *Watch) streams(env *loadgen.Env, prefix string, commits *commitTimes) [
 // watchWriters is how many write; each has its own share of the pods.
 const watchWriters = 20
 
-func (w *Watch) writers(pods []*object, commits *commitTimes) []loadgen.Actor {
+func (w *Watch) writers(pods []*object, writes *written) []loadgen.Actor {
 	n := min(watchWriters, len(pods))
 	running := shape.Pods()[shape.Running]
 	actors := make([]loadgen.Actor, n)
@@ -147,8 +157,9 @@ func (w *Watch) writers(pods []*object, commits *commitTimes) []loadgen.Actor {
 			Act: func(ctx context.Context, t *loadgen.Turn) {
 				which := i + t.Rand().IntN((len(pods)-i+n-1)/n)*n
 				o := pods[which]
-				if o.update(ctx, t, "pods", running.Value(podID(which, w.Shards), time.Now()), 0) {
-					commits.at(o.revision, which%w.Shards, time.Now())
+				id := podID(which, w.Shards)
+				if o.update(ctx, t, "pods", running.Value(id, time.Now()), 0) {
+					writes.add(o.revision, id.Namespace)
 				}
 			}}
 	}

@@ -3,7 +3,8 @@ package k8s
 import (
 	"context"
 	"math"
-	"sync"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,20 +23,18 @@ import (
 type watchStream struct {
 	env       *loadgen.Env
 	client    *clientv3.Client
-	commits   *commitTimes
+	written   *written
 	followers []*follower
 	prevKV    bool
 	progress  bool
 	reconnect time.Duration
 }
 
-// run keeps the stream up until ctx ends. What has not come until then is counted
-// as unfinished: how late events are shows of those that came, and a stream that
-// stands still brings none.
+// run keeps the stream up until ctx ends. What has not come by then never does.
 func (s *watchStream) run(ctx context.Context) error {
 	defer func() {
 		for _, f := range s.followers {
-			f.missed(s.commits, time.Now())
+			f.giveUp(s.written, math.MaxInt64)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -45,6 +44,11 @@ func (s *watchStream) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// behind reports that one of the followers waits for an event.
+func (s *watchStream) behind() bool {
+	return slices.ContainsFunc(s.followers, func(f *follower) bool { return s.written.last(f.shard) >= f.next.Load() })
 }
 
 // once begins the stream and reads it to its end, and reports whether that was by
@@ -60,10 +64,10 @@ func (s *watchStream) once(ctx context.Context) bool {
 		return ctx.Err() != nil
 	}
 	for _, f := range s.followers {
-		if f.next == 0 && !f.list(ctx, s.client) {
+		if !f.listed && !f.list(ctx, s.client, s.written) {
 			return ctx.Err() != nil
 		}
-		if stream.Send(shape.WatchRequest(f.prefix, f.next, s.prevKV, s.progress)) != nil {
+		if stream.Send(shape.WatchRequest(f.prefix, f.next.Load(), s.prevKV, s.progress)) != nil {
 			return ctx.Err() != nil
 		}
 	}
@@ -78,7 +82,7 @@ func (s *watchStream) once(ctx context.Context) bool {
 		switch {
 		case r.Canceled:
 			if f != nil && r.CompactRevision != 0 {
-				f.next = 0
+				f.listed = false
 				s.env.Count("watches_compacted", 1)
 			}
 			return false
@@ -86,7 +90,7 @@ func (s *watchStream) once(ctx context.Context) bool {
 			byID[r.WatchId] = s.followers[len(byID)]
 		case f == nil: // progress of the whole stream
 		default:
-			f.received(r, now, s.commits)
+			f.received(r, now, s.written)
 			f.digest(ctx, r)
 		}
 	}
@@ -96,37 +100,56 @@ func (s *watchStream) once(ctx context.Context) bool {
 type follower struct {
 	env    *loadgen.Env
 	prefix string
+	shard  int    // whose pods it follows
 	label  string // as what its events are counted
-	shard  int    // whose events it follows: of a namespace, or everywhere
 	rate   int64  // bytes a second that it reads, 0: as they come
 
-	next     int64            // revision to go on from, 0: from a list
+	listed   bool             // goes on from next, and not from a list
+	next     atomic.Int64     // revision to go on from, 0: there was no list yet
 	last     int64            // of the last event
 	versions map[string]int64 // of each key, as last seen
 }
 
 // list begins with what there is now. It reads no values: the list itself is
-// k8s-relist's.
-func (f *follower) list(ctx context.Context, c *clientv3.Client) bool {
+// k8s-relist's. Where a compaction took events that were due, they never come.
+func (f *follower) list(ctx context.Context, c *clientv3.Client, w *written) bool {
 	now, err := shape.Probe(f.prefix[:len(f.prefix)-1]).Send(ctx, c)
 	if err != nil {
 		return false
 	}
-	f.next, f.last, f.versions = now.Header.Revision+1, 0, map[string]int64{}
+	if f.next.Load() > 0 {
+		f.giveUp(w, now.Header.Revision)
+	}
+	f.listed, f.last, f.versions = true, 0, map[string]int64{}
+	f.next.Store(now.Header.Revision + 1)
 	return true
 }
 
+// giveUp counts the events that were due up to a revision and have not come: each has
+// taken until now at least, and those that came are not all that were waited for.
+func (f *follower) giveUp(w *written, upTo int64) {
+	w.each(f.shard, f.next.Load(), upTo, f.never)
+}
+
+// never counts an event that does not come, or not in time to be remembered.
+func (f *follower) never(committed time.Time) {
+	f.env.Observe("watch_event", f.label, result.Unfinished, committed, 0)
+}
+
+// reached notes up to where all has come.
+func (f *follower) reached(revision int64) { f.next.Store(max(f.next.Load(), revision+1)) }
+
 // received takes the events of a message: each key's versions must come one after
 // the other, and revisions never go back.
-func (f *follower) received(r *pb.WatchResponse, now time.Time, commits *commitTimes) {
+func (f *follower) received(r *pb.WatchResponse, now time.Time, w *written) {
 	if len(r.Events) == 0 { // progress: there is nothing up to here that has not been seen
-		f.next = max(f.next, r.Header.Revision+1)
+		f.reached(r.Header.Revision)
 	}
 	for _, e := range r.Events { // more may be on the way, whatever the header says
-		f.next = max(f.next, e.Kv.ModRevision+1)
 		kv := e.Kv
-		committed, known := commits.of(kv.ModRevision)
-		if !known {
+		f.reached(kv.ModRevision)
+		committed, known := w.at(kv.ModRevision)
+		if !known { // counted as unfinished when it was forgotten
 			f.env.Count("events_too_old", 1)
 		} else {
 			if committed.IsZero() || committed.After(now) { // it came before the writer's own answer
@@ -135,22 +158,6 @@ func (f *follower) received(r *pb.WatchResponse, now time.Time, commits *commitT
 			f.env.Observe("watch_event", f.label, result.OK, committed, sizeOf(e))
 		}
 		f.check(kv)
-	}
-}
-
-// everywhere is the shard of those that follow all namespaces.
-const everywhere = -1
-
-// underWay is how long an event may be on its way at the end of a run without
-// being counted as one that did not come.
-const underWay = time.Second
-
-// missed counts the events that had not come at the end.
-func (f *follower) missed(commits *commitTimes, now time.Time) {
-	for _, at := range commits.after(max(f.next-1, f.last), f.shard) {
-		if now.Sub(at) > underWay {
-			f.env.Observe("watch_event", f.label, result.Unfinished, at, 0)
-		}
 	}
 }
 
@@ -185,52 +192,3 @@ func (f *follower) digest(ctx context.Context, r *pb.WatchResponse) {
 }
 
 func sizeOf(e *mvccpb.Event) int64 { return eventBytes([]*clientv3.Event{(*clientv3.Event)(e)}) }
-
-// remembered is how many writes' times are kept.
-const remembered = 1 << 16
-
-// commitTimes remembers when the last writes were answered. It is safe for
-// concurrent use.
-type commitTimes struct {
-	mu     sync.Mutex
-	newest int64
-	times  [remembered]struct {
-		revision int64
-		shard    int
-		at       time.Time
-	}
-}
-
-func (c *commitTimes) at(revision int64, shard int, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.newest = max(c.newest, revision)
-	slot := &c.times[revision%remembered]
-	slot.revision, slot.shard, slot.at = revision, shard, now
-}
-
-// after returns when the writes after a revision were answered, those of one shard
-// or of all.
-func (c *commitTimes) after(revision int64, shard int) []time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []time.Time
-	for r := max(revision+1, c.newest-remembered+1); r <= c.newest; r++ {
-		if slot := c.times[r%remembered]; slot.revision == r && (shard == everywhere || shard == slot.shard) {
-			out = append(out, slot.at)
-		}
-	}
-	return out
-}
-
-// of returns when a write was answered: zero for one that has not been yet. It
-// does not know those that were too long ago.
-func (c *commitTimes) of(revision int64) (time.Time, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	slot := c.times[revision%remembered]
-	if slot.revision == revision {
-		return slot.at, true
-	}
-	return time.Time{}, revision > c.newest-remembered
-}
