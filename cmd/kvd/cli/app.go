@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"kvd/cmd/kvd/cli/render"
@@ -25,6 +26,15 @@ type App struct {
 	Global  globalFlags
 
 	interrupts *interrupts
+	live       atomic.Pointer[lineSink] // what rewrites a line on the terminal
+}
+
+// settle takes the line of progress off the terminal, so that what follows begins
+// on a line of its own.
+func (a *App) settle() {
+	if s := a.live.Load(); s != nil {
+		s.settle()
+	}
 }
 
 // globalFlags are understood by every command but serve.
@@ -94,6 +104,7 @@ type errorBody struct {
 }
 
 func (a *App) printError(err error) {
+	a.settle()
 	if a.Global.Output == render.JSON {
 		body := errorBody{
 			Kind: fault.KindOf(err), Cause: fault.CauseOf(err), Message: err.Error(),
@@ -126,6 +137,7 @@ func flatten(err error) []error {
 // Print writes a result to stdout in the format that was asked for: v as JSON
 // or YAML, or what table draws.
 func (a *App) Print(v any, table func(io.Writer) error) error {
+	a.settle()
 	switch a.Global.Output {
 	case render.JSON:
 		return render.WriteJSON(a.IO.Out, v)
@@ -139,6 +151,7 @@ func (a *App) Print(v any, table func(io.Writer) error) error {
 // printBeside is Print to stderr, because stdout has what was asked for: JSON in one
 // line, as errors are, to be told from the progress that is there as well.
 func (a *App) printBeside(v any, table func(io.Writer) error) error {
+	a.settle()
 	switch a.Global.Output {
 	case render.JSON:
 		return render.NewEncoder(a.IO.Err).Encode(v)
@@ -151,5 +164,6 @@ func (a *App) printBeside(v any, table func(io.Writer) error) error {
 
 // warn tells the user something that is not part of the result.
 func (a *App) warn(format string, args ...any) {
+	a.settle()
 	fmt.Fprintf(a.IO.Err, "warning: %s\n", render.Safe(fmt.Sprintf(format, args...)))
 }

@@ -20,6 +20,8 @@ type IOStreams struct {
 	ErrIsTerminal bool
 
 	OutIsClosed bool
+
+	ErrColumns func() int // how wide the terminal behind Err is now; nil or 0: not known
 }
 
 func systemStreams() *IOStreams {
@@ -29,6 +31,13 @@ func systemStreams() *IOStreams {
 		OutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrIsTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		OutIsClosed:   wasClosed(os.Stdout),
+		ErrColumns: func() int {
+			columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 0
+			}
+			return columns
+		},
 	}
 }
 

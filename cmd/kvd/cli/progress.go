@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -72,7 +73,9 @@ func (a *App) progressSink() progress.Sink {
 	case progressPlain:
 		return &lineSink{w: a.IO.Err, every: plainEvery, now: time.Now}
 	default:
-		return &lineSink{w: a.IO.Err, every: redrawEvery, now: time.Now, rewrite: true}
+		sink := &lineSink{w: a.IO.Err, every: redrawEvery, now: time.Now, rewrite: true, columns: a.IO.ErrColumns}
+		a.live.Store(sink)
+		return sink
 	}
 }
 
@@ -83,6 +86,7 @@ type lineSink struct {
 	every   time.Duration
 	rewrite bool
 	now     func() time.Time
+	columns func() int // of the terminal; nil or 0: not known
 
 	mu       sync.Mutex
 	phase    string // what the last line was about
@@ -114,15 +118,43 @@ func (s *lineSink) show(e progress.Event, elapsed time.Duration) {
 		fmt.Fprintln(s.w, line)
 		return
 	}
-	if s.width > 0 {
-		fmt.Fprintf(s.w, "\r%s\r", strings.Repeat(" ", s.width))
+	s.clear()
+	if !keep {
+		line = s.fit(line)
 	}
 	fmt.Fprint(s.w, line)
-	s.width = len(line)
+	s.width = utf8.RuneCountInString(line)
 	if keep {
 		fmt.Fprintln(s.w)
 		s.width = 0
 	}
+}
+
+func (s *lineSink) clear() {
+	if s.width > 0 {
+		fmt.Fprintf(s.w, "\r%s\r", strings.Repeat(" ", s.width))
+		s.width = 0
+	}
+}
+
+// fit cuts a line to one less than the terminal has columns: one that wraps can't be
+// rewritten.
+func (s *lineSink) fit(line string) string {
+	if s.columns == nil {
+		return line
+	}
+	runes := []rune(line)
+	if columns := s.columns(); columns > 1 && len(runes) > columns-1 {
+		return string(runes[:columns-1])
+	}
+	return line
+}
+
+// settle takes the line that stands on the terminal away.
+func (s *lineSink) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
 }
 
 // describe puts an event into words.
