@@ -15,7 +15,10 @@ import (
 type CleanOptions struct {
 	Prefix  string // Root, or one under it
 	Compact bool
-	DryRun  bool // count, and delete nothing
+	// BesideKubernetes compacts although Kubernetes' objects are in the cluster, whose
+	// history is discarded then.
+	BesideKubernetes bool
+	DryRun           bool // count, and delete nothing
 }
 
 // DefaultCleanOptions removes everything.
@@ -23,10 +26,11 @@ func DefaultCleanOptions() CleanOptions { return CleanOptions{Prefix: Root, Comp
 
 // CleanReport is what was removed.
 type CleanReport struct {
-	Prefix      string `json:"prefix"`
-	Keys        int64  `json:"keys"`
-	CompactedTo int64  `json:"compacted_to_revision,omitempty"`
-	DryRun      bool   `json:"dry_run,omitempty"`
+	Prefix       string `json:"prefix"`
+	Keys         int64  `json:"keys"`
+	CompactedTo  int64  `json:"compacted_to_revision,omitempty"`
+	NotCompacted string `json:"not_compacted,omitempty"` // why, where that was to be done
+	DryRun       bool   `json:"dry_run,omitempty"`
 }
 
 // cleanPage is how many keys are deleted at a time: each delete is one entry of the
@@ -72,7 +76,15 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 	if !o.Compact || r.Keys == 0 {
 		return r, nil
 	}
-	if err := q.Compact(ctx, head, false); err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
+	err = checkForeign(ctx, q, o.BesideKubernetes)
+	if fault.CauseOf(err) == causeKubernetes {
+		r.NotCompacted = "Kubernetes' objects are in this cluster: watches that begin anew would find their revision gone, and its API servers compact every five minutes"
+		return r, nil
+	}
+	if err == nil {
+		err = q.Compact(ctx, head, false)
+	}
+	if err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
 		return r, &fault.Error{Kind: fault.Partial, Op: "loadgen clean", Msg: "the keys were deleted, the history was not compacted", Err: err,
 			Hint: fault.HintOf(err)}
 	}

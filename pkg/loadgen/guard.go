@@ -28,6 +28,10 @@ func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Option
 	if err := checkRoom(v, o); err != nil {
 		return err
 	}
+	if v.Leader == 0 {
+		return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: "loadgen", Msg: "no member knows a leader: the quorum is lost, or an election is under way",
+			Hint: "see `kvd status`"}
+	}
 	q, err := client.Quorum(ctx)
 	if err != nil {
 		return err
@@ -103,6 +107,8 @@ func roomIn(v cluster.View, o Options) (room int64, bounded bool) {
 	return room, bounded
 }
 
+const causeKubernetes = "kubernetes_found"
+
 // checkForeign refuses a cluster in which Kubernetes' objects are.
 func checkForeign(ctx context.Context, q *cluster.QuorumClient, allowed bool) error {
 	if allowed {
@@ -114,7 +120,7 @@ func checkForeign(ctx context.Context, q *cluster.QuorumClient, allowed bool) er
 			return err
 		}
 		if len(resp.Kvs) > 0 {
-			return refused("kubernetes_found", fmt.Sprintf("Kubernetes' objects are in this cluster (%s): its API servers would suffer", p),
+			return refused(causeKubernetes, fmt.Sprintf("Kubernetes' objects are in this cluster (%s): its API servers would suffer", p),
 				"load a throwaway cluster; --beside-kubernetes does it all the same, under a prefix of its own")
 		}
 	}

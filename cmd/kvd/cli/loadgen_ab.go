@@ -116,7 +116,7 @@ func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioF
 	for _, r := range all {
 		r.Kvd = version
 	}
-	if err == nil && len(all) < 2*o.ab.repeats {
+	if err == nil && len(all) < 2*o.ab.repeats || fault.KindOf(err) == fault.Interrupted {
 		err = &fault.Error{Kind: fault.Interrupted, Msg: fmt.Sprintf("stopped by hand after %d of %d runs: nothing follows from them", len(all), 2*o.ab.repeats)}
 	}
 	kept := loadFiles{out: files.out}

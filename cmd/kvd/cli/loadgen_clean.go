@@ -34,7 +34,10 @@ func newLoadgenCleanCmd(app *App, run func(context.Context, *App, loadgenCleanOp
 		Use:   "clean",
 		Short: "Delete what loads have written, and compact",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), app, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.BesideKubernetes = o.Compact && cmd.Flags().Changed("compact")
+			return run(cmd.Context(), app, o)
+		},
 	}
 	o.addFlags(cmd.Flags())
 	return help{
@@ -46,7 +49,9 @@ Deletes work under NOSPACE as well; the alarm stays until it is disarmed (kvd
 alarm recover).
 
 Compacting discards everybody's history up to now: a watcher or a reader of an
-old revision has to start anew. --compact=false leaves it out. Keys on leases
+old revision has to start anew. --compact=false leaves it out. Where Kubernetes'
+objects are in the cluster it is left out unless --compact is given: the API
+servers compact by themselves. Keys on leases
 that are deleted leave their leases, which run out by themselves.`,
 		Cost: "One delete for each 500 keys, and a compaction.",
 		Example: `
@@ -71,6 +76,9 @@ func runLoadgenClean(ctx context.Context, app *App, o loadgenCleanOptions) error
 			fmt.Fprintf(w, "%s %s under %s\n", verb, count(int(report.Keys), "key"), report.Prefix)
 			if report.CompactedTo > 0 {
 				fmt.Fprintf(w, "compacted to revision %d\n", report.CompactedTo)
+			}
+			if report.NotCompacted != "" {
+				fmt.Fprintf(w, "not compacted: %s; --compact does it all the same\n", report.NotCompacted)
 			}
 			return nil
 		}))

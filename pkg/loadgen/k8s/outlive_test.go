@@ -153,3 +153,23 @@ func TestListsBeginAnewAfterACompaction(t *testing.T) {
 		t.Errorf("%d lists of %d bytes", n, bytes)
 	}
 }
+
+// A cluster without a quorum is said to have none, and not to answer late.
+func TestNoLoadWithoutALeader(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, local.Options{Members: 3})
+	s.Kill(0)
+	s.Kill(1)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		v, err := s.client.View(t.Context())
+		if err == nil && v.Leader == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it still has a leader: %v", err)
+		}
+	}
+	if r, err := loadgen.Run(t.Context(), s.client, heartbeats(1, time.Second), s.options(), nil, progress.Discard); r != nil || fault.CauseOf(err) != cluster.CauseNoLeader {
+		t.Errorf("%v, %v", r, err)
+	}
+}
