@@ -11,6 +11,10 @@ import (
 	"kvd/pkg/ops/fault"
 )
 
+// largestObject leaves room for key and message below etcd's --max-request-bytes
+// (1.5 MiB, server/embed/config.go), in bytes.
+const largestObject = 1536<<10 - 8<<10
+
 // drillBigObjectsOptions are the flags of kvd drill big-objects.
 type drillBigObjectsOptions struct {
 	painFlags
@@ -33,6 +37,9 @@ func newDrillBigObjectsCmd(app *App, run func(context.Context, *App, drill.Pain,
 		Short: "Large ConfigMaps written whole, then in parts",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.size > largestObject {
+				return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "drill", Msg: fmt.Sprintf("--size %s: etcd takes 1.5 MiB in a request: want %s or less", sizeText(int64(o.size)), sizeText(largestObject))}
+			}
 			if o.chunk < 1 || o.chunk > o.size/2 {
 				return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "drill", Msg: fmt.Sprintf("--chunk %s: want half of --size or less, %s", sizeText(int64(o.chunk)), sizeText(int64(o.size)))}
 			}

@@ -20,6 +20,7 @@ func (o *drillLeaderOptions) addFlags(fs *pflag.FlagSet) {
 	d := drill.DefaultPainOptions()
 	d.Members = 3
 	o.painFlags.addFlags(fs, d)
+	fs.Lookup("members").Usage = "members of each cluster, 3 to 5"
 }
 
 func newDrillLeaderCmd(app *App, run func(context.Context, *App, drill.Pain, drill.PainOptions) error) *cobra.Command {

@@ -47,7 +47,8 @@ many objects cost processor time.
 
 WHAT TO WATCH. Memory of the servers; "list pods", which is the whole list, beside
 "range pods", which is one request; "txn leases", which is what must not suffer;
-"client_sent_bytes".
+"client_sent_bytes"; relists, where a list's revision was compacted away between two
+pages and the list begun anew.
 
 WHAT TO EXPECT. Peaks of memory that grow with --clients times the size of all
 pods unpaged, and not with --page-size 500 or --stream. With 10,000 pods and five

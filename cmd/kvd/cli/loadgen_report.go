@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -65,6 +66,9 @@ func runLoadgenReport(_ context.Context, app *App, o loadgenReportOptions, args 
 	merged, err := result.Merge(runs)
 	if err != nil {
 		return err
+	}
+	if missing := result.MissingParts(runs); len(missing) > 0 {
+		app.warn("this is not all of the load: part %s is missing", strings.Join(missing, ", "))
 	}
 	judged := result.Judge(merged, objectives)
 	return errors.Join(result.Err(merged, judged), app.printLoad(result.NewReport(merged, judged, o.charts)),

@@ -53,6 +53,27 @@ func Merge(runs []*Run) (*Run, error) {
 	return out, nil
 }
 
+// MissingParts says which parts of a load are not there: "3/3", of runs that were
+// 1/3 and 2/3. What is missing makes all amounts too small.
+func MissingParts(runs []*Run) []string {
+	there := map[string]bool{}
+	of := 0
+	for _, r := range runs {
+		var k, n int
+		if _, err := fmt.Sscanf(r.Options.Shard, "%d/%d", &k, &n); err != nil {
+			continue
+		}
+		there[r.Options.Shard], of = true, max(of, n)
+	}
+	var missing []string
+	for k := 1; k <= of; k++ {
+		if part := fmt.Sprintf("%d/%d", k, of); !there[part] {
+			missing = append(missing, part)
+		}
+	}
+	return missing
+}
+
 // together reports that two runs were under way at the same time.
 func (r *Run) together(o *Run) bool {
 	end := func(x *Run) time.Time {

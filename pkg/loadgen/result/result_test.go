@@ -294,3 +294,18 @@ func TestCompareAcrossResources(t *testing.T) {
 		}
 	}
 }
+
+// A part that is missing makes all amounts too small, and nothing else shows it.
+func TestMissingParts(t *testing.T) {
+	part := func(shard string) *Run { return &Run{Header: Header{Options: Options{Shard: shard}}} }
+	for want, runs := range map[string][]*Run{
+		"": {part("")}, "3/3": {part("1/3"), part("2/3")}, "1/3 3/3": {part("2/3")}, "2/2": {part("1/2")},
+	} {
+		if got := strings.Join(MissingParts(runs), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if all := MissingParts([]*Run{part("2/2"), part("1/2")}); len(all) > 0 {
+		t.Errorf("%q of all", all)
+	}
+}
