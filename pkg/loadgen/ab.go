@@ -90,16 +90,23 @@ func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{},
 	for i := range servers.Len() {
 		opts.MetricsURLs[servers.Name(i)] = servers.MetricsURL(i)
 	}
-	run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink)
-	return run, errors.Join(err, outlived(servers))
+	if run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink); err == nil {
+		err = outlived(servers)
+	}
+	if fault.CauseOf(err) == causeExited {
+		run = nil // it is not to be kept beside the others
+	}
+	return run, err
 }
+
+const causeExited = "exited"
 
 // outlived is an error where a member ended during a run: what was measured then is
 // not of the variant.
 func outlived(servers *local.Cluster) error {
 	for i := range servers.Len() {
 		if !servers.Running(i) {
-			return &fault.Error{Kind: fault.Unavailable, Cause: "exited", Op: "loadgen", Subject: servers.Name(i), Msg: "the member ended during the run, which says nothing then",
+			return &fault.Error{Kind: fault.Unavailable, Cause: causeExited, Op: "loadgen", Subject: servers.Name(i), Msg: "the member ended during the run, which says nothing then",
 				Hint: "its last words: " + servers.LogTail(i, 1)}
 		}
 	}
