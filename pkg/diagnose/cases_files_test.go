@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/wal"
@@ -73,6 +76,55 @@ func TestCaseDirectoryInOrder(t *testing.T) {
 	if info.Size() < 1<<20 {
 		t.Fatalf("the file has %d bytes: not the case", info.Size())
 	}
+}
+
+// Cases C81 and C83, when nothing runs: a large value and a lease with many keys stand in
+// the files as well.
+func TestCaseStoredObjects(t *testing.T) {
+	t.Parallel()
+	c := begin(t, 1, 0)
+	client, ctx := c.Client(t), servertest.Context(t, time.Minute)
+	put(t, client, "/registry/configmaps/a/big", 1, 1, 1400<<10)
+	put(t, client, "/registry/services/endpoints/a/e", 3, 3, 200<<10)
+	put(t, client, "/registry/secrets/a/s", 3, 3, 300<<10) // usual
+	lease, err := client.Grant(ctx, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each, txns = 128, 80
+	for i := range txns {
+		var ops []clientv3.Op
+		for j := range each {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("/app/%d/%d", i, j), "v", clientv3.WithLease(lease.ID)))
+		}
+		if _, err := client.Txn(ctx).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap := filepath.Join(t.TempDir(), "s.db")
+	kvdOn(t, c, "snapshot", "save", snap)
+	settleDisk(t)
+	stopAll(t, c)
+	want := []string{"KVD-LEASE-001 warning", "KVD-OBJECT-001 warning", "KVD-OBJECT-002 warning"}
+	r := lookAt(t, c.DataDir(0))
+	belongs(t, r, want...)
+	if n := evidence(t, finding(t, r, "KVD-LEASE-001"), "keys").Value; n != each*txns {
+		t.Errorf("%g keys on the lease", n)
+	}
+	for _, f := range r.Findings { // the commands that are advised work as they stand
+		for _, s := range f.Next {
+			if words := strings.Fields(s.Command); len(words) > 0 && words[0] == "kvd" {
+				if out := kvd(t, words[1:]...); !strings.Contains(out, "/registry/configmaps/a/big") && !strings.Contains(out, "/app/0/0") {
+					t.Errorf("%s:\n%s", s.Command, out)
+				}
+			}
+		}
+	}
+	in := &diagnose.Input{Limits: diagnose.DefaultLimits()}
+	if err := in.AddFile(t.Context(), snap, diagnose.DirOptions{}, discard); err != nil {
+		t.Fatal(err)
+	}
+	belongs(t, diagnose.Diagnose(in), want...)
 }
 
 // zeroLength puts a length of 0 into the record of an entry.

@@ -47,6 +47,7 @@ const (
 	NeedFiles   Need = "directories and files"
 	NeedDBs     Need = "databases"
 	NeedContent Need = "what is stored"
+	NeedHeld    Need = "objects and leases of files"
 	NeedDisks   Need = "a measured disk"
 	NeedTarget  Need = "a version to update to"
 	NeedHost    Need = "memory of the machine"

@@ -17,9 +17,9 @@ func checkLeaseKeys() Check {
 					continue
 				}
 				out = append(out, Finding{ID: "KVD-LEASE-001", Severity: Warning, Subject: "lease " + one.ID,
-					Summary:  fmt.Sprintf("lease %s holds %s: its end is one raft entry and one revision that deletes them all, nothing is applied meanwhile, and every watcher is sent as many events", one.ID, counted(one.Keys, "key")),
+					Summary:  manyKeys(one.ID, int64(one.Keys)),
 					Evidence: []Evidence{{What: "keys", Value: float64(one.Keys), Unit: Count, Source: "lease of " + l.Member, At: in.At}, {What: "granted for", Value: float64(one.Granted), Unit: Seconds, Source: "lease of " + l.Member, At: in.At}},
-					Remedy:   []string{"kvd lease show " + one.ID, "use more leases with fewer keys on each; kube-apiserver puts 1000 events on one"}})
+					Remedy:   []string{"kvd lease show " + one.ID, shardLeases}})
 			}
 			if float64(l.Total) >= in.Limits.Leases {
 				out = append(out, Finding{ID: "KVD-LEASE-003", Severity: Warning, Subject: "cluster", Summary: fmt.Sprintf("there are %s: each is looked at by the leader, and all are begun anew by an election", counted(l.Total, "lease")),
@@ -29,6 +29,13 @@ func checkLeaseKeys() Check {
 			return out, fmt.Sprintf("%s; the most keys on one of %d asked: %d", counted(l.Total, "lease"), len(l.Asked), most)
 		},
 	}
+}
+
+// shardLeases is what helps against many keys on one lease.
+const shardLeases = "use more leases with fewer keys on each; kube-apiserver puts 1000 events on one"
+
+func manyKeys(lease string, n int64) string {
+	return fmt.Sprintf("lease %s holds %s: its end is one raft entry and one revision that deletes them all, nothing is applied meanwhile, and every watcher is sent as many events", lease, counted(n, "key"))
 }
 
 // leasesUnseen says of how many leases the keys are not known, where one of them may

@@ -19,21 +19,8 @@ func checkObjects() Check {
 				if g.Largest > largest {
 					largest, where = g.Largest, groupName(g)
 				}
-				e := []Evidence{{What: "largest seen", Value: float64(g.Largest), Unit: Bytes, Source: "sample of " + in.Keys.Member, At: in.At},
-					{What: "keys", Value: float64(g.Keys), Unit: Count, Source: "list of " + in.Keys.Member, At: in.At}, {What: "in the mean", Value: mean(g), Unit: Bytes, Source: "sample of " + in.Keys.Member, At: in.At}}
-				switch {
-				case float64(g.Largest) >= in.Limits.ValueBytes:
-					out = append(out, Finding{ID: "KVD-OBJECT-001", Severity: Warning, Subject: groupName(g), Evidence: e,
-						Summary: fmt.Sprintf("there is a value of %s in %s: etcd takes 1.5 MiB at most in a request, and a cluster with a lower limit cannot take it over", size(g.Largest), groupName(g)),
-						Remedy:  []string{"kvd keys list" + under(string(g.Prefix)) + " --min-size 1MiB  # all of them", "store large content elsewhere, and its address here"}})
-				case isEndpoints(g) && float64(g.Largest) >= in.Limits.EndpointsBytes:
-					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
-						Summary: fmt.Sprintf("an Endpoints object has %s, and is written whole with each change of one address", size(g.Largest)),
-						Remedy:  []string{"have clients read EndpointSlices; label the Service so that no Endpoints are made of it"}})
-				case g.Keys >= 100 && mean(g) >= in.Limits.ObjectBytes:
-					out = append(out, Finding{ID: "KVD-OBJECT-002", Severity: Warning, Subject: groupName(g), Evidence: e,
-						Summary: fmt.Sprintf("%s of %s have %s in the mean: each change writes one whole, and each list reads all", counted(g.Keys, "object"), groupName(g), size(int64(mean(g)))),
-						Remedy:  []string{"kvd keys list" + under(string(g.Prefix)) + " --min-size 64KiB", "see what makes them large (managedFields, status, embedded files)"}})
+				if f, ok := in.tooLarge(g, "sample of "+in.Keys.Member, "list of "+in.Keys.Member, ""); ok {
+					out = append(out, f)
 				}
 			}
 			switch {
@@ -45,6 +32,35 @@ func checkObjects() Check {
 			return out, fmt.Sprintf("the largest seen has %s, in %s", size(largest), where)
 		},
 	}
+}
+
+// underIn is what kvd keys list is told to name a group of a running cluster's, or a file.
+func underIn(file string, g keyspace.Group) string {
+	if file == "" {
+		return under(string(g.Prefix))
+	}
+	return " " + ShellWord(file)
+}
+
+// tooLarge judges a group of objects, of a running cluster or of a file.
+func (in *Input) tooLarge(g keyspace.Group, sizes, count, file string) (Finding, bool) {
+	f := Finding{Severity: Warning, Subject: groupName(g), Evidence: []Evidence{{What: "largest seen", Value: float64(g.Largest), Unit: Bytes, Source: sizes, At: in.At},
+		{What: "keys", Value: float64(g.Keys), Unit: Count, Source: count, At: in.At}, {What: "in the mean", Value: mean(g), Unit: Bytes, Source: sizes, At: in.At}}}
+	switch {
+	case float64(g.Largest) >= in.Limits.ValueBytes:
+		f.ID = "KVD-OBJECT-001"
+		f.Summary = fmt.Sprintf("there is a value of %s in %s: etcd takes 1.5 MiB at most in a request, and a cluster with a lower limit cannot take it over", size(g.Largest), groupName(g))
+		f.Remedy = []string{"kvd keys list" + underIn(file, g) + " --min-size 1MiB  # all of them", "store large content elsewhere, and its address here"}
+	case isEndpoints(g) && float64(g.Largest) >= in.Limits.EndpointsBytes:
+		f.ID = "KVD-OBJECT-002"
+		f.Summary = fmt.Sprintf("an Endpoints object has %s, and is written whole with each change of one address", size(g.Largest))
+		f.Remedy = []string{"have clients read EndpointSlices; label the Service so that no Endpoints are made of it"}
+	case g.Keys >= 100 && mean(g) >= in.Limits.ObjectBytes:
+		f.ID = "KVD-OBJECT-002"
+		f.Summary = fmt.Sprintf("%s of %s have %s in the mean: each change writes one whole, and each list reads all", counted(g.Keys, "object"), groupName(g), size(int64(mean(g))))
+		f.Remedy = []string{"kvd keys list" + underIn(file, g) + " --min-size 64KiB", "see what makes them large (managedFields, status, embedded files)"}
+	}
+	return f, f.ID != ""
 }
 
 func mean(g keyspace.Group) float64 { return g.Bytes.Bytes / float64(max(1, g.Keys)) }

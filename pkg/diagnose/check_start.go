@@ -285,6 +285,7 @@ type storedFile struct {
 	path string
 	dir  *Dir
 	v    *snapshot.Verification
+	held *Held
 }
 
 // stored lists all of them.
@@ -292,14 +293,14 @@ func (in *Input) stored() []storedFile {
 	var out []storedFile
 	for i := range in.Dirs {
 		if d := &in.Dirs[i]; d.DB != nil {
-			out = append(out, storedFile{d.DB.File, d, d.DB})
+			out = append(out, storedFile{d.DB.File, d, d.DB, d.Held})
 		}
 	}
 	for _, f := range in.Files {
 		if f.V == nil {
 			continue
 		}
-		out = append(out, storedFile{f.Path, nil, f.V})
+		out = append(out, storedFile{f.Path, nil, f.V, f.Held})
 	}
 	return out
 }

@@ -29,6 +29,7 @@ func Checks() []Check {
 		checkGrowth(),
 		checkShare(),
 		checkObjects(),
+		checkStoredObjects(),
 		checkChurn(),
 		checkWritten(),
 		checkCorruptAlarm(),

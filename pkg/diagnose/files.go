@@ -32,6 +32,7 @@ type Dir struct {
 	Grants wal.Amount // leases granted, of all entries in the log
 	Length int64      // entries in the log
 	Writes *Writes
+	Held   *Held
 	// Changes are those of the cluster's members that are in the log, the oldest first.
 	Changes []wal.Member
 }
@@ -55,7 +56,8 @@ type LostKeys struct {
 type File struct {
 	Path   string
 	V      *snapshot.Verification // nil where a server has it open
-	Holder string                 // the process that does
+	Held   *Held
+	Holder string // the process that does
 }
 
 // DirOptions say where else the parts of a data directory are.
@@ -217,7 +219,10 @@ func (in *Input) addDB(ctx context.Context, d *Dir, path string, o DirOptions, s
 	if err := d.readLost(ctx, file); err != nil {
 		return err
 	}
-	d.Writes, err = writesOf(ctx, file, path, v.Content)
+	if d.Writes, err = writesOf(ctx, file, path, v.Content); err != nil {
+		return err
+	}
+	d.Held, err = in.readHeld(ctx, path, v, o, sink)
 	return err
 }
 
@@ -322,7 +327,11 @@ func (in *Input) AddFile(ctx context.Context, path string, o DirOptions, sink pr
 	if err != nil {
 		return err
 	}
-	in.Files = append(in.Files, File{Path: path, V: v})
+	held, err := in.readHeld(ctx, path, v, o, sink)
+	if err != nil {
+		return err
+	}
+	in.Files = append(in.Files, File{Path: path, V: v, Held: held})
 	return nil
 }
 

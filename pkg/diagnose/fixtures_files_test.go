@@ -5,6 +5,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/snapshot"
 	"kvd/pkg/ops/wal"
 )
@@ -59,6 +60,14 @@ func restoredAt(d *diagnose.Dir, id wal.ID, revision int64, members ...string) {
 	d.DB.Content.Revision, d.DB.Content.ConsistentIndex = revision, last
 	d.DB.Content.CompactRevision = 39000
 	d.DB.Content.Digests.KV = snapshot.KVHash{Hash: uint32(revision), Revision: revision, CompactRevision: 39000} //nolint:gosec // small
+}
+
+// heldOf is what a file holds: Secrets, of which the largest has so many bytes, Endpoints,
+// and a lease.
+func heldOf(secret, endpoints, leased int64) *diagnose.Held {
+	return &diagnose.Held{Groups: []keyspace.Group{{Resource: "secrets", Prefix: "secrets", Keys: 50, Bytes: keyspace.Estimate{Bytes: 10 * mib}, Largest: secret},
+		{Resource: "endpoints", Prefix: "endpoints", Keys: 3, Bytes: keyspace.Estimate{Bytes: mib}, Largest: endpoints}},
+		Leases: []diagnose.HeldLease{{ID: "a1", Keys: leased}}}
 }
 
 // says adds a finding of the log's verification.
@@ -219,6 +228,20 @@ func fileFixtures() []fixture {
 				restoredAt(&w.in.Dirs[i], 0xbad, 40000+50*int64(i/2), "m1", "m2", "m3")
 			}
 		}, []string{"KVD-CORRUPT-002 critical"}},
+		{"objects in files: large ones, and a lease with many keys", func(w *world) {
+			w.three(60200, 60200)
+			for i := range w.in.Dirs { // told of once
+				w.in.Dirs[i].Held = heldOf(1400*1024, 200*1024, 12000)
+			}
+		}, []string{"KVD-LEASE-001 warning", "KVD-OBJECT-001 warning", "KVD-OBJECT-002 warning"}},
+		{"objects in files: as Kubernetes has them", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { d.Held = heldOf(300*1024, 16*1024, 1000) })
+		}, nil},
+		{"objects in files: very many leases", func(w *world) {
+			v := whole()
+			v.Content.Leases.Count = 250000
+			w.in.Files = []diagnose.File{{Path: "yesterday.db", V: v, Held: heldOf(1024, 1024, 1)}}
+		}, []string{"KVD-LEASE-003 warning"}},
 		{"directories: an unstarted second voter", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				d.Log.Database.Members = []wal.DatabaseMember{{ID: 3, Name: "m3"}, {ID: 9}}

@@ -207,6 +207,8 @@ func (in *Input) has(n Need) bool {
 		return in.has(NeedStatus) || in.has(NeedDBs)
 	case NeedDBs:
 		return len(in.stored()) > 0
+	case NeedHeld:
+		return slices.ContainsFunc(in.stored(), func(s storedFile) bool { return s.held != nil })
 	case NeedContent:
 		return len(in.contents()) > 0
 	case NeedDisks:

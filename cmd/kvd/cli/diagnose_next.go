@@ -62,6 +62,11 @@ func connected(root *cobra.Command, command string, given map[string]string) str
 
 // ofFiles reports a command that looks at files, or names its endpoint itself.
 func ofFiles(command string) bool {
+	for _, of := range []string{"kvd keys list ", "kvd keys usage "} { // SOURCE comes first where there is one
+		if rest, ok := strings.CutPrefix(command, of); ok && !strings.HasPrefix(rest, "-") {
+			return true
+		}
+	}
 	for _, flag := range []string{" --data-dir ", " --disk ", " --snapshot ", " --metrics ", " --" + config.Endpoints + " "} {
 		if strings.Contains(command+" ", flag) {
 			return true

@@ -88,7 +88,8 @@ func TestRemediesRepeatTheConnection(t *testing.T) {
 	for command, want := range map[string]string{
 		"kvd alarm recover":                      "kvd alarm recover" + where,
 		"kvd keys usage --by lease":              "kvd keys usage --by lease" + where,
-		"kvd wal stats DATA-DIR":                 "kvd wal stats DATA-DIR", // has to do with no cluster
+		"kvd wal stats DATA-DIR":                 "kvd wal stats DATA-DIR",              // has to do with no cluster
+		"kvd keys list /d/db --min-size 1MiB":    "kvd keys list /d/db --min-size 1MiB", // of a file
 		"kvd diagnose --disk DIR":                "kvd diagnose --disk DIR",
 		"kvd diagnose --data-dir A --data-dir B": "kvd diagnose --data-dir A --data-dir B",
 		"etcdctl downgrade cancel":               "etcdctl downgrade cancel",
