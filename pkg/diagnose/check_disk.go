@@ -75,8 +75,13 @@ func checkDisk() Check {
 				who := name(l.d.Member)
 				f := Finding{ID: "KVD-DISK-001", Severity: Warning, Subject: who, Evidence: l.evidence("WAL fsync"),
 					Summary: fmt.Sprintf("the disk of %s is slow: WAL fsync p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.FsyncP99)),
-					Remedy: []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there",
-						"kvd member move-leader  # if it leads"}}
+					Remedy:  []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there"}}
+				switch leads := in.view().Leader; {
+				case leads == 0: // as by metrics alone
+					f.Remedy = append(f.Remedy, "kvd member move-leader  # if it leads")
+				case leads == l.d.Member.ID && len(in.view().Voters()) > 1:
+					f.Remedy = append(f.Remedy, "kvd member move-leader  # since it leads")
+				}
 				if peers := peersP99(all, l); peers > 0 {
 					ratio := l.p99 / peers
 					f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Times))

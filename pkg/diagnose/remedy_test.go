@@ -54,6 +54,8 @@ func TestRemediesDoSomething(t *testing.T) {
 			w.fill(16*mib, 16*mib, 16*mib)
 			w.stored(2, 40, 51, 2*mib)
 		}, []string{"kvd compact --to head", "kvd defrag"}},
+		"a slow disk of the leader": {"KVD-DISK-001", func(w *world) { w.fsync[1] = repeat(0.06, 200) }, []string{"kvd diagnose --disk DIR", "kvd member move-leader"}},
+		"a slow disk of a follower": {"KVD-DISK-001", func(w *world) { w.fsync[2] = repeat(0.06, 200) }, []string{"kvd diagnose --disk DIR"}}, // to which a move could go
 		"a CORRUPT alarm, and nothing compared": {"KVD-CORRUPT-001", func(w *world) { w.alarm(2, cluster.AlarmCorrupt) },
 			[]string{"kvd diagnose --hash", "kvd snapshot save FILE", "kvd member replace m2", "kvd alarm disarm --type CORRUPT"}},
 		"a CORRUPT alarm of the right one": {"KVD-CORRUPT-001", func(w *world) {
