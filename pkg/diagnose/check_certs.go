@@ -23,9 +23,9 @@ func checkCerts() Check {
 					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s is not good yet: is a clock wrong?", c.Of)
 				case left <= 0:
 					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s has expired", c.Of)
-				case left <= in.Limits.CertCritical && !c.Own: // without ours, the cluster goes on
+				case left <= min(in.Limits.CertCritical, c.life()/10) && !c.Own: // without ours, the cluster goes on
 					f.Severity = Critical
-				case left > in.Limits.CertWarning:
+				case left > min(in.Limits.CertWarning, c.life()/3): // what renews short ones does it about then
 					continue
 				}
 				out = append(out, f)
@@ -34,3 +34,7 @@ func checkCerts() Check {
 		},
 	}
 }
+
+// life is for how long a certificate is good in all, in seconds; of one of a day, days
+// before its end are no measure.
+func (c Cert) life() float64 { return c.NotAfter.Sub(c.NotBefore).Seconds() }

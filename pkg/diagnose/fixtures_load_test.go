@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
@@ -174,6 +175,12 @@ func placeFixtures() []fixture {
 		{"certificates: one expires tomorrow", func(w *world) { w.cert(1) }, []string{"KVD-TLS-001 critical"}},
 		{"certificates: kvd's own expires tomorrow", func(w *world) { w.ownCert(1) }, []string{"KVD-TLS-001 warning"}},
 		{"certificates: one has expired", func(w *world) { w.cert(-1) }, []string{"KVD-TLS-001 critical"}},
+		{"certificates: one of a day, which is renewed each day", func(w *world) { w.cert(1); w.in.Certs[0].NotBefore = w.in.At.Add(-time.Hour) }, nil},
+		{"certificates: one of a day, which nobody renewed", func(w *world) {
+			w.cert(0)
+			w.in.Certs[0].NotBefore, w.in.Certs[0].NotAfter = w.in.At.Add(-23*time.Hour), w.in.At.Add(time.Hour)
+		},
+			[]string{"KVD-TLS-001 critical"}},
 		{"certificates: a year", func(w *world) { w.cert(364) }, nil},
 		{"backups: old", func(w *world) {
 			w.in.Backups = &diagnose.Backups{Dir: "/b", Newest: "x.db", At: w.in.At.AddDate(0, 0, -3), Count: 4}
