@@ -93,7 +93,7 @@ func (o *loadOptions) prepare() (loadgen.Scenario, []result.Objective, error) {
 	if c, ok := s.(interface{ Check() error }); ok {
 		err = c.Check()
 	}
-	return k8s.WithCompaction(s, o.compaction), objectives, errors.Join(err, o.Check())
+	return k8s.WithCompaction(s, o.compaction), objectives, errors.Join(err, k8s.Figures(s.Name()).Check(objectives), o.Check())
 }
 
 func runLoad(ctx context.Context, app *App, o *loadOptions) error {
