@@ -25,6 +25,9 @@ func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Option
 	if err := checkTarget(at, o.TargetIsMine); err != nil {
 		return err
 	}
+	if err := checkQuorum(v); err != nil {
+		return err
+	}
 	if err := checkRoom(v, o); err != nil {
 		return err
 	}
@@ -72,6 +75,27 @@ func onThisMachine(endpoint string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
+}
+
+// checkQuorum refuses a cluster that has lost its quorum: whatever is asked of it would
+// be waited for in vain.
+func checkQuorum(v cluster.View) error {
+	if !v.VotersKnown() {
+		return nil // then what follows tells why
+	}
+	var silent []string
+	for _, m := range v.Voters() {
+		if m.Status == nil {
+			silent = append(silent, fmt.Sprintf("%s (%s)", m.Label(), fault.Why(m.Err)))
+		}
+	}
+	voters := len(v.Voters())
+	if answer := voters - len(silent); answer < v.Quorum() {
+		return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoQuorum, Op: "loadgen",
+			Msg:  fmt.Sprintf("there is no quorum: it takes %d of %d voters, and %d answer; silent: %s", v.Quorum(), voters, answer, strings.Join(silent, ", ")),
+			Hint: "bring members back until a majority is up, see `kvd status`"}
+	}
+	return nil
 }
 
 // checkRoom refuses a cluster that is full, or so full that the run would end at
