@@ -79,12 +79,9 @@ func (l listing) run(ctx context.Context, t *loadgen.Turn, resource, prefix stri
 	return all, err
 }
 
-// relistsAtMost bounds how often a list begins anew where every revision is
-// compacted away before its pages are read.
-const relistsAtMost = 5
-
 // read reads them, and records each request. Where the revision of the pages was
-// compacted away it begins anew at the newest, as reflectors do, and counts that.
+// compacted away it begins anew at the newest, and counts that: in one answer, which no
+// compaction can cut, as client-go does for reflectors (tools/pager/pager.go, list).
 func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix string) (listed, error) {
 	if l.leader {
 		ctx = shape.WithLeader(ctx)
@@ -93,14 +90,13 @@ func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix str
 	if l.stream {
 		one = l.streamed
 	}
-	all, relists := listed{revision: l.revision}, 0
+	all := listed{revision: l.revision}
 	for from := prefix; ; {
 		next := time.Now().Add(l.spacing)
 		p, err := one(ctx, t, resource, shape.Page(prefix, from, l.page, all.revision))
-		if paged := l.revision == 0 && all.revision != 0; paged && errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) && relists < relistsAtMost {
-			relists++
+		if paged := l.revision == 0 && all.revision != 0; paged && errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
 			t.Env().Count("relists", 1)
-			all, from = listed{}, prefix
+			all, from, l.page = listed{}, prefix, 0
 			pause(ctx, time.Until(next))
 			continue
 		}

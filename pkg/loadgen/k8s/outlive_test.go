@@ -149,6 +149,14 @@ func TestListsBeginAnewAfterACompaction(t *testing.T) {
 	if n := r.Totals.Counters["relists"]; n == 0 || count(r, "list", "pods", result.Failed) > 0 {
 		t.Errorf("%v lists begun anew, %d failed", n, count(r, "list", "pods", result.Failed))
 	}
+	lists := count(r, "list", "pods", result.OK)
+	if got := int64(r.Totals.Counters["objects_listed"]); got != lists*300 {
+		t.Errorf("%d lists found %d objects", lists, got)
+	}
+	// 15 pages for each list, and for one that was cut fewer and then all in one answer.
+	if sent := count(r, "range", "pods", result.OK); sent >= lists*15+int64(r.Totals.Counters["relists"]) {
+		t.Errorf("%d requests for %d lists", sent, lists)
+	}
 	if bytes, n := bytesOf(r, "list", "pods"); n == 0 || bytes/n < 300*3800 || bytes/n > 300*4180 {
 		t.Errorf("%d lists of %d bytes", n, bytes)
 	}
