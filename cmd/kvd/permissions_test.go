@@ -96,7 +96,7 @@ func neededRoles() []need {
 		{command: "loadgen k8s-relist", args: "--objects 5 --kinds 2 --nodes 0 --duration 300ms --warmup 0s --max-lag 1m --beside-kubernetes", works: writer, denied: reader},
 		{command: "loadgen k8s-cluster", args: "--nodes 2 --pods-per-node 1 --kinds 7 --time-scale 60 --duration 300ms --warmup 0s --max-lag 1m --beside-kubernetes", works: writer, denied: reader},
 		{command: "loadgen clean", shown: "loadgen clean --compact=false", args: "--compact=false", works: writer, denied: reader, dry: reader},
-		{command: "loadgen clean", works: root, denied: writer, dry: reader, before: (*permissions).leftByALoad, partly: true},
+		{command: "loadgen clean", shown: "loadgen clean --compact", args: "--compact", works: root, denied: writer, dry: reader, before: (*permissions).leftByALoad, partly: true},
 		{command: "member move-leader", args: "--yes", works: root, denied: writer, dry: anyone, long: true},
 		{command: "member add", args: "NEW --peer-urls PEER --no-wait --yes", works: root, denied: writer, dry: anyone, before: (*permissions).reserve},
 		{command: "member promote", args: "NEW --yes", works: root, denied: writer, dry: anyone, before: (*permissions).startNew, partly: true, long: true},

@@ -11,7 +11,7 @@ import (
 type watchFlags struct {
 	k8s.WatchOptions
 	slowRate  byteSize
-	bookmarks string
+	bookmarks onOff
 }
 
 func (f *watchFlags) addFlags(fs *pflag.FlagSet) {
@@ -23,7 +23,8 @@ func (f *watchFlags) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.Quiet, "quiet", f.Quiet, "more informers, in a namespace where nothing happens")
 	fs.StringVar(&f.Streams, "streams", f.Streams, "own: each informer has a stream and a connection; shared: those of an API server have one stream")
 	fs.BoolVar(&f.PrevKV, "prev-kv", f.PrevKV, "events bring the value that they replaced, as API servers want it")
-	fs.BoolVar(&f.Bookmarks, "bookmarks", f.Bookmarks, "word of progress where nothing happens, so that who comes back need not begin anew")
+	f.bookmarks = onOff(f.Bookmarks)
+	fs.Var(&f.bookmarks, "bookmarks", "word of progress where nothing happens, so that who comes back need not begin anew")
 	fs.IntVar(&f.Shards, "shards", f.Shards, "namespaces; each informer follows one of them")
 	fs.DurationVar(&f.Reconnect, "reconnect", 0, "how often each informer comes back where it was (0: never)")
 	fs.IntVar(&f.Objects, "objects", f.Objects, "pods that there are, of 3.8 kB each")
@@ -32,7 +33,7 @@ func (f *watchFlags) addFlags(fs *pflag.FlagSet) {
 }
 
 func (f *watchFlags) scenario(*loadgen.Options, func(string) bool) loadgen.Scenario {
-	f.SlowRate = int64(f.slowRate)
+	f.SlowRate, f.Bookmarks = int64(f.slowRate), bool(f.bookmarks)
 	return &k8s.Watch{WatchOptions: f.WatchOptions}
 }
 
@@ -70,7 +71,7 @@ progress had come (kvd serve --watch-progress-notify-interval).
   kvd loadgen k8s-watch --informers 20
   kvd loadgen k8s-watch --informers 20 --slow 2 --slow-rate 100KiB --ab streams=shared streams=own
   kvd loadgen k8s-watch --informers 30 --ab shards=1 shards=10
-  kvd loadgen k8s-watch --quiet 10 --reconnect 20s --compaction 10s --bookmarks=false`,
+  kvd loadgen k8s-watch --quiet 10 --reconnect 20s --compaction 10s --bookmarks off`,
 			Exits: loadExits(),
 		},
 	}
