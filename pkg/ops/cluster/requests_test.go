@@ -28,8 +28,8 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var last error
-		for range 300 { // the quota is held against a size that grows with the commits of the backend
-			if _, last = q.Put(t.Context(), "k", strings.Repeat("x", 400<<10)); last != nil {
+		for range 300 { // the quota is held against a size that grows with the commits of the backend; of one member by a put or two more than of another
+			if _, last = q.Put(t.Context(), "k", strings.Repeat("x", 100<<10)); last != nil {
 				break
 			}
 		}
