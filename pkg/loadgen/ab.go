@@ -91,24 +91,10 @@ func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{},
 		opts.MetricsURLs[servers.Name(i)] = servers.MetricsURL(i)
 	}
 	if run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink); err == nil {
-		err = outlived(servers)
+		err = servers.Outlived("loadgen")
 	}
-	if fault.CauseOf(err) == causeExited {
+	if fault.CauseOf(err) == local.CauseExited {
 		run = nil // it is not to be kept beside the others
 	}
 	return run, err
-}
-
-const causeExited = "exited"
-
-// outlived is an error where a member ended during a run: what was measured then is
-// not of the variant.
-func outlived(servers *local.Cluster) error {
-	for i := range servers.Len() {
-		if !servers.Running(i) {
-			return &fault.Error{Kind: fault.Unavailable, Cause: causeExited, Op: "loadgen", Subject: servers.Name(i), Msg: "the member ended during the run, which says nothing then",
-				Hint: "its last words: " + servers.LogTail(i, 1)}
-		}
-	}
-	return nil
 }

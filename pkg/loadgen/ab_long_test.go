@@ -3,16 +3,13 @@
 package loadgen_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/k8s"
 	"kvd/pkg/loadgen/result"
-	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -57,25 +54,5 @@ func TestAB(t *testing.T) {
 		if !seen[want] {
 			t.Errorf("not said: %s", want)
 		}
-	}
-}
-
-// A member that ends in the middle of a run ends the comparison: what is left of the run
-// is not set against the others.
-func TestABEndsWithItsServer(t *testing.T) {
-	o := loadgen.DefaultOptions()
-	o.Warmup, o.Duration, o.Limits.Lag, o.RequestTimeout = 0, 8*time.Second, time.Minute, time.Second
-	arm := loadgen.Arm{Name: "A", Options: o, Members: 1, Scenario: func() loadgen.Scenario {
-		h := k8s.DefaultHeartbeatOptions()
-		h.Nodes, h.Period = 40, time.Second
-		return &k8s.Heartbeats{HeartbeatOptions: h}
-	}}
-	runs, err := loadgen.AB(t.Context(), [2]loadgen.Arm{arm, arm}, loadgen.ABOptions{Repeats: 2,
-		Command: local.Command{Path: "timeout", Args: []string{"-s", "KILL", "5", servertest.Binary(t), "serve"}}}, nil, progress.Discard)
-	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "exited" || !strings.Contains(fmt.Sprint(err), "m1") {
-		t.Errorf("%v", err)
-	}
-	if len(runs[0]) != 1 || len(runs[1]) != 0 {
-		t.Errorf("%d and %d runs", len(runs[0]), len(runs[1]))
 	}
 }

@@ -39,11 +39,15 @@ func (o *diagnoseFiles) addFlags(fs *pflag.FlagSet) {
 // diskTime bounds a measurement.
 const diskTime = 5 * time.Second
 
+// named reports that a cluster is named on the command line.
+func (o *diagnoseOptions) named() bool {
+	return o.client.clusterName != "" || o.client.given()[config.Endpoints] != ""
+}
+
 // offline reports that files are named and no cluster is.
 func (o *diagnoseOptions) offline() bool {
 	files := len(o.dirs)+len(o.snapshots)+len(o.metrics)+len(o.disks) > 0
-	named := o.client.clusterName != "" || o.client.given()[config.Endpoints] != ""
-	return files && !named
+	return files && !o.named()
 }
 
 // check finds flags that make no sense together.
@@ -99,8 +103,7 @@ func (o *diagnoseFiles) read(ctx context.Context, app *App, in *diagnose.Input) 
 // alone reports whether a file with flags is to be judged without the cluster, which
 // nobody named and which could not be asked.
 func (o *diagnoseOptions) alone(err error) bool {
-	named := o.client.clusterName != "" || o.client.given()[config.Endpoints] != ""
-	return len(o.manifests) > 0 && !named && fault.KindOf(err) == fault.Unavailable
+	return len(o.manifests) > 0 && !o.named() && fault.KindOf(err) == fault.Unavailable
 }
 
 // runAlone judges files with flags, and says that the cluster could not be asked.

@@ -63,19 +63,7 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return out, nil, err // it may look on
 	}
-	return out, look.said, errors.Join(s.lost(), unfit(s.p.Name, out.Load))
-}
-
-// lost is the error of a member that ended during the load: the figures are not of
-// the pain, nor of its remedy.
-func (s *painDrill) lost() error {
-	for i := range s.cluster.Len() {
-		if !s.cluster.Running(i) {
-			return &fault.Error{Kind: fault.Unavailable, Cause: "exited", Op: "drill " + s.p.Name, Subject: s.cluster.Name(i), Msg: "the member ended during the load, which proves nothing then",
-				Hint: "its last words: " + s.cluster.LogTail(i, 1)}
-		}
-	}
-	return nil
+	return out, look.said, errors.Join(s.cluster.Outlived("drill "+s.p.Name), unfit(s.p.Name, out.Load))
 }
 
 // unfit is the error of a load that was not offered whole. One that was offered late,

@@ -109,7 +109,7 @@ func (r *Restore) boot(ctx context.Context, o BootOptions) (check *BootCheck, er
 		if fault.CauseOf(err) == "not_ready" && errors.As(err, &e) {
 			return nil, e.WithHint("try again on a machine that does less meanwhile") // its log goes with it
 		}
-		if fault.CauseOf(err) != "exited" {
+		if fault.CauseOf(err) != local.CauseExited {
 			return nil, err
 		}
 		check.fail(c, "a member that is started on it ends: "+fault.Why(err))

@@ -76,7 +76,7 @@ func (m *member) health(ctx context.Context, client *http.Client) string {
 
 func (m *member) endedEarly(p *process) error {
 	words := lastWords(m.logPath())
-	e := &fault.Error{Kind: fault.Unavailable, Cause: "exited", Op: "start", Subject: m.name,
+	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseExited, Op: "start", Subject: m.name,
 		Msg:  fmt.Sprintf("ended with %s before it was ready: %s", p.cmd.ProcessState, words),
 		Hint: "its log is " + m.logPath()}
 	if strings.Contains(words, "address already in use") {
