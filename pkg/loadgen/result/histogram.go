@@ -1,11 +1,12 @@
 package result
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
+	"math/bits"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -53,34 +54,68 @@ func (h Histogram) read() *hdrhistogram.PackedHistogram {
 	if h.folded == nil {
 		return h.packed
 	}
-	p, us := coarse(), int64(0)
+	p, i := coarse(), uint64(0)
 	for b := h.folded; len(b) > 0; {
-		step, n := binary.Uvarint(b)
-		count, m := binary.Uvarint(b[n:])
-		us += int64(step)                    //nolint:gosec // as Fold wrote it
-		_ = p.RecordValues(us, int64(count)) //nolint:gosec // as Fold wrote it
-		b = b[n+m:]
+		v, n := binary.Uvarint(b)
+		i += v >> countBits
+		count := v & countMask
+		if b = b[n:]; count == countMask {
+			more, n := binary.Uvarint(b)
+			count, b = count+more, b[n:]
+		}
+		_ = p.RecordValues(bucketStart(i), int64(count)) //nolint:gosec // as Fold wrote it
 	}
 	return p
 }
 
-// Fold puts a coarse histogram into half the memory, or less: the steps from
-// value to value, and how many there are of each, in as few bytes as they need. It
-// counts and adds as before, but each time takes some microseconds to unfold.
+// In a folded histogram, the low bits of a bucket's first number are how many it
+// counts; where it is as many as they can say, or more, the rest follows.
+const (
+	countBits = 3
+	countMask = 1<<countBits - 1
+)
+
+// Fold puts a coarse histogram into a third of the memory, or less: for each bucket that
+// counts something, how many buckets it is after the one before and how much it
+// counts, mostly in one byte. It counts and adds as before, but each time takes
+// some microseconds to unfold.
 func (h *Histogram) Fold() {
 	if h.packed == nil || h.packed.SignificantFigures() != coarseDigits || h.packed.TotalCount() == 0 {
 		return
 	}
 	var b []byte
-	before := int64(0)
-	for us, count := range h.packed.ForEachBucket {
-		if count > 0 {
-			b = binary.AppendUvarint(b, uint64(us-before)) //nolint:gosec // in ascending order
-			b = binary.AppendUvarint(b, uint64(count))     //nolint:gosec // a number of things
-			before = us
+	before := uint64(0)
+	for us, n := range h.packed.ForEachBucket {
+		if n == 0 {
+			continue
 		}
+		i, count := bucket(us), uint64(n)
+		b = binary.AppendUvarint(b, (i-before)<<countBits|min(count, countMask))
+		if count >= countMask {
+			b = binary.AppendUvarint(b, count-countMask)
+		}
+		before = i
 	}
-	*h = Histogram{folded: slices.Clip(b)}
+	*h = Histogram{folded: bytes.Clone(b)}
+}
+
+// halfBuckets is how many buckets a coarse histogram has from a power of two to the
+// next: two digits need two hundred steps, and HdrHistogram takes the next power of
+// two, of which the upper half is used ("sub-buckets" in its documentation).
+const halfBuckets = 128
+
+// bucket returns the bucket of a coarse histogram that a value in microseconds
+// falls into, counted from 0.
+func bucket(us int64) uint64 {
+	v := uint64(max(us, 0)) //nolint:gosec // not below 0
+	shift := max(0, bits.Len64(v/halfBuckets)-1)
+	return uint64(shift)*halfBuckets + v>>shift
+}
+
+// bucketStart returns the first value that falls into a bucket.
+func bucketStart(i uint64) int64 {
+	shift := max(i/halfBuckets, 1) - 1
+	return int64((i - shift*halfBuckets) << shift) //nolint:gosec // of a bucket that there is
 }
 
 // Record counts one duration, in whole microseconds and at least one. What is

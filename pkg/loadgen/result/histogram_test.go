@@ -46,7 +46,7 @@ func TestFold(t *testing.T) {
 			}
 		}
 		same("folded")
-		if size := 6 * plain.packed.Populated(); n == 20000 && 2*len(folded.folded) > int(size) {
+		if size := 6 * plain.packed.Populated(); n == 20000 && 3*len(folded.folded) > int(size) {
 			t.Errorf("%d bytes for what took %d", len(folded.folded), size)
 		}
 		shared := folded.Clone()
