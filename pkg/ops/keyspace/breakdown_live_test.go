@@ -115,6 +115,9 @@ func TestWatchWrites(t *testing.T) {
 			_, err = cli.Delete(context.Background(), "/registry/events/", clientv3.WithPrefix())
 		}
 		failed <- err
+		for len(watching) > 0 { // of turns that came while it was written
+			<-watching
+		}
 		<-watching // the events came before this turn of a second, or with the next
 		<-watching
 		cancel()
