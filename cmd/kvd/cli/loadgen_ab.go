@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -64,13 +65,35 @@ func (f *abFlags) checkMembers() error {
 	return nil
 }
 
-// runAB runs two variants of a scenario and compares them.
-func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioFlags) error {
+// checkAB refuses flags that an A/B run has no use for: passed over, they would have
+// been taken for obeyed.
+func (o *loadOptions) checkAB() error {
+	bad := func(msg, hint string) error {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: msg, Hint: hint}
+	}
 	if o.slo != "" {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--slo judges a run, and --ab compares many: give one of them"}
+		return bad("--slo judges a run, and --ab compares many: give one of them", "")
 	}
 	if o.startAt != "" || o.Shard.Of > 0 {
-		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: "--ab plays all of the load, on clusters that nobody else knows of: --shard and --start-at are not for it"}
+		return bad("--ab plays all of the load, on clusters that nobody else knows of: --shard and --start-at are not for it", "")
+	}
+	var target []string
+	o.fs.Visit(func(f *pflag.Flag) {
+		if ofTheTarget(f.Name) {
+			target = append(target, "--"+f.Name)
+		}
+	})
+	if len(target) > 0 {
+		return bad("--ab runs on throwaway clusters of its own, and loads no other: "+strings.Join(target, ", ")+" would have no effect",
+			"leave it out; to compare on that cluster run each variant there by itself with --out, and then `kvd loadgen compare A B`")
+	}
+	return nil
+}
+
+// runAB runs two variants of a scenario and compares them.
+func runAB(ctx context.Context, app *App, o *loadOptions, knobs func() scenarioFlags) error {
+	if err := o.checkAB(); err != nil {
+		return err
 	}
 	var arms [2]loadgen.Arm
 	for i, variant := range o.ab.variants {

@@ -94,3 +94,28 @@ func TestFlagsOfAnABRunAlone(t *testing.T) {
 		}
 	}
 }
+
+// A flag that names a cluster is none of an A/B run's, which makes its own: passed over,
+// it would look as if that cluster had been loaded.
+func TestTargetOfAnABRun(t *testing.T) {
+	for name, value := range map[string]string{"endpoints": "http://127.0.0.1:2379", "cluster-name": "prod", "user": "root", "cacert": "ca.pem",
+		"command-timeout": "3s", "metrics-url": "m1=http://127.0.0.1:2381", "target-is-mine": "true", "beside-kubernetes": "true",
+		"slo": "errors==0", "shard": "1/2", "start-at": "2026-11-30T10:00:00Z", "nodes": ""} {
+		o := &loadOptions{knobs: &heartbeatFlags{}}
+		fs := pflag.NewFlagSet("k8s-heartbeats", pflag.ContinueOnError)
+		o.addFlags(fs)
+		args := []string{"--ab", "mode=lease", "mode=node-status"}
+		if value != "" {
+			args = append(args, "--"+name+"="+value)
+		} else {
+			args = append(args, "--nodes=5", "--out=x.jsonl", "--members=3", "--endpoints-policy=leader")
+		}
+		if err := fs.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		err := o.checkAB()
+		if value == "" && err != nil || value != "" && (fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), "--"+name)) {
+			t.Errorf("--%s: %v", name, err)
+		}
+	}
+}

@@ -22,7 +22,8 @@ go on at 80 % of the quota (--stop-at-usage). kvd loadgen clean removes what was
 written. Ctrl-C ends it with a report.
 
 With --ab it runs two variants of itself in turns (ABBA) on throwaway clusters on
-this machine, each on a fresh one, and compares them.`
+this machine, each on a fresh one, and compares them. Flags that name a cluster are
+refused then.`
 
 const loadCost = "What it is told to cost: see WHAT TO EXPECT. Beside the load, a second's look at each member's metrics, and once " +
 	"a list of the keys that an earlier run left."
