@@ -111,8 +111,11 @@ func TestHeartbeatsAfterAConflict(t *testing.T) {
 	if err != nil || len(there.Kvs) != 1 {
 		t.Fatal(there, err)
 	}
+	beats := cli.Watch(t.Context(), string(there.Kvs[0].Key), clientv3.WithCreatedNotify())
+	<-beats // it watches
 	go func() {
-		time.AfterFunc(500*time.Millisecond, func() { _, _ = cli.Put(t.Context(), string(there.Kvs[0].Key), "somebody else") })
+		<-beats // the second run has begun, however long that took
+		_, _ = cli.Put(t.Context(), string(there.Kvs[0].Key), "somebody else")
 	}()
 	r := s.play(t, heartbeats(1, 100*time.Millisecond), s.options())
 	var got []result.Op
