@@ -115,7 +115,7 @@ func TestADryRunTouchesNoState(t *testing.T) {
 // not kept, and once that they are again.
 func TestAFullStateDirEndsNothing(t *testing.T) {
 	dir := t.TempDir()
-	mountSmall(t, dir, 1)
+	servertest.MountSmall(t, dir, 1)
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
 	filler := filepath.Join(dir, "filler")
 	_ = os.WriteFile(filler, make([]byte, 2<<20), 0o600) // as much as goes in

@@ -175,7 +175,7 @@ func onSmallDisk(t *testing.T, mib int) *servertest.Cluster {
 	if err := os.MkdirAll(c.DataDir(0), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mountSmall(t, c.DataDir(0), mib)
+	servertest.MountSmall(t, c.DataDir(0), mib)
 	if err := c.StartMember(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func TestSaveThatFails(t *testing.T) {
 	})
 	t.Run("a full disk", func(t *testing.T) {
 		dir := t.TempDir()
-		mountSmall(t, dir, 20)
+		servertest.MountSmall(t, dir, 20)
 		o := options(filepath.Join(dir, "s.db"))
 		for _, o.Compression = range []string{spool.None, spool.Zstd} {
 			for _, o.Verify = range []string{snapshot.VerifiedFull, snapshot.VerifiedHash} {
