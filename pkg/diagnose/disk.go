@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -43,11 +42,11 @@ func MeasureDisk(ctx context.Context, dir string, limit time.Duration) (t DiskTe
 			err = fault.OfFile(op, f.Name(), "disk", rerr)
 		}
 	}()
-	if _, err := f.Write(make([]byte, diskWrite*diskWrites)); err == nil {
+	if _, err = f.Write(make([]byte, diskWrite*diskWrites)); err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
-		return t, fault.OfFile(op, filepath.Dir(f.Name()), "disk", err)
+		return t, fault.OfFile(op, dir, "disk", err)
 	}
 	var took []time.Duration
 	buf := make([]byte, diskWrite)
