@@ -32,7 +32,7 @@ func (c *collector) compactor(ctx context.Context, mc *cluster.MemberClient) {
 	}
 	out := Compactor{Key: markerKey, Head: c.in.Keys.Revision, Source: "Leases and " + markerKey + " of " + mc.Label()}
 	if len(r.Kvs) == 1 {
-		out.ModRevision, out.Version = r.Kvs[0].ModRevision, r.Kvs[0].Version
+		out.ModRevision = r.Kvs[0].ModRevision
 	} else if i < 0 {
 		return // not Kubernetes'
 	}

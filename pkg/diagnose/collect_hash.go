@@ -33,14 +33,13 @@ func (c *collector) hashes(ctx context.Context, v cluster.View) {
 		c.sink.Event(progress.Event{Op: op, Subject: m.Label(), Phase: "computing its hash",
 			Note: fmt.Sprintf("it answers nobody else for about %s", Seconds.Show(StallOf(m)))})
 		ctx, cancel := context.WithTimeout(ctx, max(c.client.Config().CommandTimeout, time.Duration(10*StallOf(m)*float64(time.Second))))
-		began := time.Now()
 		h, err := mc.HashKV(ctx, rev)
 		cancel()
 		if err != nil {
 			c.missErr(NeedHashes, name(m), err)
 			continue
 		}
-		c.in.Hashes = append(c.in.Hashes, Hash{m, h.Hash, rev, h.CompactRevision, time.Since(began)})
+		c.in.Hashes = append(c.in.Hashes, Hash{Member: m, Hash: h.Hash, Revision: rev, Compact: h.CompactRevision})
 	}
 	c.asked("HashKV", len(c.in.Hashes))
 	if odd, ok := minority(c.in.Hashes); ok {

@@ -100,7 +100,7 @@ func spaceFixtures() []fixture {
 		{"free pages: far from the quota", func(w *world) { w.fill(2*gib, 60*mib, 20*mib); w.stored(2000, 4000, 4010, 15*mib) }, nil},
 
 		{"API server compacts: it did an hour ago", func(w *world) {
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 45000, Version: 9, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 45000, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
 		}, []string{"KVD-SPACE-009 warning"}},
 		{"API server compacts: it never did, for an hour", func(w *world) {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
@@ -109,10 +109,10 @@ func spaceFixtures() []fixture {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 3 * time.Minute, Kept: 3 * time.Minute, Source: "Leases"}
 		}, nil},
 		{"API server compacts: it did so a while ago, and etcd does since", func(w *world) {
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 20, Version: 9, Head: 50200, Age: 10 * time.Minute, Kept: 10 * time.Minute, Source: "Leases"}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 20, Head: 50200, Age: 10 * time.Minute, Kept: 10 * time.Minute, Source: "Leases"}
 		}, nil},
 		{"API server compacts: nothing was written since", func(w *world) {
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50200, Version: 9, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50200, Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
 		}, nil},
 		{"API server may compact: not the key beside its prefix", func(w *world) { w.user("kube", true, "/registry/", "/registry0") }, []string{"KVD-AUTH-001 warning"}},
 		{"API server may compact: not yet, users are not asked for", func(w *world) { w.user("kube", false, "/registry/", "/registry0") }, []string{"KVD-AUTH-001 info"}},
@@ -123,7 +123,7 @@ func spaceFixtures() []fixture {
 		{"API server may compact: somebody with one resource is none", func(w *world) { w.user("backup", true, "/registry/secrets/", "/registry/secrets0") }, nil},
 		{"history: a compactor that stopped", func(w *world) {
 			w.stored(200, 5, 60005, 200*1024)
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5, Version: 5}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5}
 		}, []string{"KVD-SPACE-005 warning"}},
 		{"history: a busy cluster just after a compaction, far from its quota", func(w *world) {
 			w.fill(2*gib, 165*mib, 165*mib)
@@ -146,12 +146,12 @@ func spaceFixtures() []fixture {
 		{"history: as much of a large quota, but old by the clock", func(w *world) {
 			w.fill(1*gib, 265*mib, 265*mib)
 			w.stored(9000, 76000, 100000, 73*mib)
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Version: 9, Head: 100000, Age: time.Minute, Kept: time.Hour, Source: "Leases"}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Head: 100000, Age: time.Minute, Kept: time.Hour, Source: "Leases"}
 		}, []string{"KVD-SPACE-005 warning"}},
 		{"history: young by the clock", func(w *world) {
 			w.fill(1*gib, 265*mib, 265*mib)
 			w.stored(9000, 76000, 100000, 73*mib)
-			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Version: 9, Head: 100000, Age: time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 99900, Head: 100000, Age: time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
 		}, nil},
 		{"history: below its limit of bytes, of a small quota", func(w *world) {
 			w.fill(16*mib, 12*mib, 12*mib)

@@ -97,7 +97,6 @@ type LeaseLook struct {
 type Compactor struct {
 	Key         string
 	ModRevision int64 // when it was last written; 0: it is not there
-	Version     int64 // how often
 	Head        int64
 	Age         time.Duration // since it was written, or since the oldest object; 0 where nothing tells
 	Kept        time.Duration // how far history reaches back; 0 where nothing tells
@@ -150,7 +149,6 @@ type Hash struct {
 	Hash     uint32
 	Revision int64 // up to which it counts
 	Compact  int64 // only equal ones compare
-	Took     time.Duration
 }
 
 // DifferingKey is a key whose state differs between two members at one revision.

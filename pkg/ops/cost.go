@@ -6,12 +6,9 @@ import (
 	"kvd/pkg/ops/cluster"
 )
 
-// What etcd charges against the quota before it takes a write, in bytes
-// (kvOverhead and leaseOverhead in server/storage/quota.go).
-const (
-	putOverhead   = 256
-	leaseOverhead = 64
-)
+// putOverhead is what etcd charges against the quota for a put beside its key and
+// value, in bytes (kvOverhead in server/storage/quota.go).
+const putOverhead = 256
 
 // smallWrite is the charge for a small object: a key of 100 bytes and a value
 // of 1 KiB, about what a heartbeat or an Event costs.

@@ -187,11 +187,3 @@ func (d fileDoc) checkInternal(path string) error {
 	}
 	return nil
 }
-
-// FilePaths says for each flag where its value stands in a config file. Flags
-// that a file cannot say are not in it.
-func FilePaths() map[string]string {
-	paths := map[string]string{}
-	newPaths(func(flagName, path string) { paths[flagName] = path })
-	return paths
-}

@@ -23,7 +23,7 @@ type Server struct {
 	etcd    *embed.Etcd
 	cfg     *embed.Config
 	log     *zap.Logger
-	ready   chan struct{}
+	ready   chan struct{} // closed when the member has joined its cluster; without a quorum it does not
 	failed  chan error
 	stopped chan struct{} // closed when the server has ended, by itself or by Stop
 	closing chan struct{} // one token: taken by the first Stop
@@ -32,7 +32,7 @@ type Server struct {
 }
 
 // Start starts the server and returns once it listens. It has not necessarily
-// joined its cluster yet: Ready says when. Cancelling ctx gives up a start that
+// joined its cluster yet: systemd is told when. Cancelling ctx gives up a start that
 // is still going on; it does not stop a server that runs. A failed start may
 // leave listeners and file locks behind: the process is expected to end.
 //
@@ -143,10 +143,6 @@ func (s *Server) watchFailure(trap *fatalTrap) {
 // stoppingBeforeReady is what embed's listeners say when the server stops before
 // it has joined (etcd 3.7.3, embed/serve.go): a consequence, not a failure.
 const stoppingBeforeReady = "server is stopping"
-
-// Ready is closed when the member has joined its cluster and serves requests.
-// Without a quorum that does not happen.
-func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // Err delivers at most one error: the failure that ended the server.
 func (s *Server) Err() <-chan error { return s.failed }

@@ -46,13 +46,3 @@ func Wrap(text string, width int) []string {
 	}
 	return lines
 }
-
-// VisitEtcdFlags calls f for each flag that etcd has, ignored ones too, in
-// alphabetical order.
-func VisitEtcdFlags(f func(*flag.Flag)) {
-	boundTo(embed.NewConfig()).set.VisitAll(func(fl *flag.Flag) {
-		if !isOwnFlag(fl.Name) {
-			f(fl)
-		}
-	})
-}

@@ -14,11 +14,13 @@ import (
 )
 
 // Lease is a record of the bucket "lease". The time it ends is not stored: a
-// leader grants each lease its full TTL anew, or RemainingTTL where one is kept.
+// leader grants each lease its full TTL anew, or what remained of it where that is
+// kept (RemainingTTL, which nobody here asks for).
 //
 // Source: go.etcd.io/etcd/server/v3 v3.7.3, lease/leasepb/lease.proto, storage/schema/lease.go.
 type Lease struct {
-	ID, TTL, RemainingTTL int64 // seconds
+	ID  int64
+	TTL int64 // seconds
 }
 
 // ParseLease decodes a record of the bucket "lease".
@@ -38,8 +40,6 @@ func ParseLease(key, value []byte) (Lease, error) {
 			l.ID = int64(f.n) //nolint:gosec // as etcd converts it
 		case f.num == 2:
 			l.TTL = int64(f.n) //nolint:gosec // as etcd converts it
-		case f.num == 3:
-			l.RemainingTTL = int64(f.n) //nolint:gosec // as etcd converts it
 		}
 	}
 	if id := int64(binary.BigEndian.Uint64(key)); l.ID != id { //nolint:gosec // as etcd converts it

@@ -55,7 +55,6 @@ type Header struct {
 	Freelist  uint64 // page of the freelist, NoFreelist where there is none
 	MetaPage  int    // 0 or 1, whichever is valid and newer
 	OtherMeta string // what is wrong with the other one, empty if nothing is
-	OtherTxID uint64 // its transaction, where it is valid
 }
 
 // parseMeta reads one meta page: b begins at the page's header. The string says
@@ -104,13 +103,10 @@ func (f *File) findHeader() (Header, string) {
 			bad = "another page size"
 		}
 		if bad == "" && second.TxID > first.TxID {
-			second.MetaPage, second.OtherTxID = 1, first.TxID
+			second.MetaPage = 1
 			return second, ""
 		}
 		first.OtherMeta = bad
-		if bad == "" {
-			first.OtherTxID = second.TxID
-		}
 		return first, ""
 	}
 	for size := int64(minPageSize); size <= maxPageSize; size <<= 1 {

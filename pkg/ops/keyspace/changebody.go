@@ -2,10 +2,6 @@ package keyspace
 
 import "encoding/binary"
 
-// maxBody is how long the body of a change without a value can be: a byte and
-// eight numbers.
-const maxBody = 1 + 8*binary.MaxVarintLen64
-
 const tombstoneFlag = 1
 
 // appendChange writes what a sorter keeps of a change beside its key.

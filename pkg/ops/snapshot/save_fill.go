@@ -28,7 +28,7 @@ func (s *save) fill(ctx context.Context, stream *cluster.SnapshotStream, target 
 	case straight:
 		return s.fillStraight(ctx, stream, target.File)
 	case s.o.Verify == VerifiedHash:
-		return s.fillUnchecked(ctx, stream, target)
+		return s.fillUnchecked(stream, target)
 	}
 	raw, err := spool.Temp(s.o.spoolDir())
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *save) fillStraight(ctx context.Context, stream *cluster.SnapshotStream,
 
 // fillUnchecked: through the compression or into the pipe, with nothing to be
 // taken back any more. Whether the hash fits shows at the end.
-func (s *save) fillUnchecked(ctx context.Context, stream *cluster.SnapshotStream, target *part) (*Manifest, error) {
+func (s *save) fillUnchecked(stream *cluster.SnapshotStream, target *part) (*Manifest, error) {
 	st := newStored(s.writer(target))
 	z, err := spool.Pack(st, s.o.Compression)
 	if err != nil {

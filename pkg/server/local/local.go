@@ -158,7 +158,7 @@ func (c *Cluster) addMembers(n int) error {
 	defer c.mu.Unlock()
 	for k := range n {
 		i := len(c.members)
-		m := &member{cluster: c, index: i, name: fmt.Sprintf("m%d", i+1)}
+		m := &member{cluster: c, name: fmt.Sprintf("m%d", i+1)}
 		m.dir = filepath.Join(c.root, m.name)
 		if c.opts.Cuttable {
 			if err := m.openGate(); err != nil {

@@ -23,7 +23,6 @@ const (
 // member is one member: where it lives and, while it runs, its process.
 type member struct {
 	cluster                        *Cluster
-	index                          int
 	name, dir                      string
 	clientURL, peerURL, metricsURL string
 	peerListenURL                  string // peerURL, unless there is a gate before it
