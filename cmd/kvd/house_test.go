@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,6 +95,9 @@ func TestHouseRuleCanaries(t *testing.T) {
 		{"pkg/ops/x.go", "package p\n\nfunc init() {}\n", "init"},
 		{"pkg/ops/x.go", fn("time.Sleep(1)"), "time.Sleep"},
 		{"pkg/ops/x.go", fn("log.Fatal(1)"), "log.Fatal"},
+		{"pkg/ops/x.go", "package p\n\nvar cache = map[string]int{}\n", "global state"},
+		{"cmd/kvd/cli/x.go", "package p\n\nvar mu sync.Mutex\n", "global state"},
+		{"pkg/ops/x.go", "package p\n\nvar (\n\ta = errors.New(\"a\")\n\tb = new(int)\n)\n", "b is global state"},
 		{"pkg/ops/x.go", fn(strings.Repeat("g()\n", maxFuncLines)), "lines long"},
 		{"pkg/ops/x.go", "package p\n" + strings.Repeat("\n", maxFileLines), "lines"},
 		{"cmd/kvd/cli/x.go", "package p\n\nfunc newXCmd() {}\n" + strings.Repeat("\n", maxCommandLines), "command file"},
@@ -110,6 +114,7 @@ func TestHouseRuleCanaries(t *testing.T) {
 		"pkg/ops/x.go":       fn(strings.Repeat("g()\n", maxFuncLines-3)),
 		"pkg/ops/init.go":    "package p\n\nfunc (x) init() {}\n",
 		"pkg/ops/comment.go": "package p\n\n// os.Exit(1) and recover() and time.Sleep\n",
+		"pkg/ops/fixed.go":   "package p\n\nvar errX = errors.New(\"x\")\n\nvar names = [...]string{\"a\"}\n\n//go:embed x.html\nvar page string\n\nfunc f() { var n int; _ = n }\n",
 	} {
 		if got := houseViolations(t, name, src); len(got) > 0 {
 			t.Errorf("%s is fine, but: %v", name, got)
@@ -129,7 +134,7 @@ func TestHouseRuleCanaries(t *testing.T) {
 func houseViolations(t *testing.T, name, src string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +146,11 @@ func houseViolations(t *testing.T, name, src string) []string {
 	lines := strings.Count(src, "\n")
 	if lines > maxFileLines {
 		say(file.Pos(), "more than 400 lines: one idea per file")
+	}
+	for _, decl := range file.Decls {
+		for _, v := range globalState(name, decl) {
+			say(v.Pos(), v.Name+" is global state: everybody shares it; pass it, or make a function of it")
+		}
 	}
 	isMain := name == "cmd/kvd/main.go"
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -175,6 +185,54 @@ func houseViolations(t *testing.T, name, src string) []string {
 		return true
 	})
 	return broken
+}
+
+// globalState lists the package-level variables of a declaration that are more
+// than the name of something that stays as it is.
+func globalState(file string, decl ast.Decl) []*ast.Ident {
+	vars, ok := decl.(*ast.GenDecl)
+	if !ok || vars.Tok != token.VAR || embeds(vars.Doc) {
+		return nil
+	}
+	var found []*ast.Ident
+	for _, spec := range vars.Specs {
+		spec := spec.(*ast.ValueSpec)
+		for i, v := range spec.Names {
+			if v.Name == "_" || slices.Contains(fixedAllTheSame(), path.Dir(file)+"."+v.Name) {
+				continue
+			}
+			if i >= len(spec.Values) || !isFixed(spec.Values[i]) {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+// fixedAllTheSame are variables for which there is no other way.
+func fixedAllTheSame() []string {
+	return []string{
+		"cmd/kvd/cli.version",         // the linker sets it
+		"pkg/ops/progress.Discard",    // a Sink that holds nothing, as io.Discard
+		"pkg/server/servertest.build", // one build for all tests of a process is what it is for
+	}
+}
+
+func embeds(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+}
+
+// isFixed tells a value that nobody changes: an error to compare with, a compiled
+// expression, a table, an array of constants.
+func isFixed(value ast.Expr) bool {
+	switch v := value.(type) {
+	case *ast.CallExpr:
+		return slices.Contains([]string{"errors.New", "regexp.MustCompile", "crc32.MakeTable"}, called(v))
+	case *ast.CompositeLit:
+		array, ok := v.Type.(*ast.ArrayType)
+		return ok && array.Len != nil
+	}
+	return false
 }
 
 // isCommandFile tells a file of cmd/kvd/cli that makes a command; root.go makes

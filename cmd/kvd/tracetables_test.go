@@ -15,7 +15,7 @@ import (
 
 // update has TestTraceTables write its tables instead of comparing them; `make
 // docs` gives it.
-var update = flag.Bool("update", false, "write the tables of docs/how-kubernetes-uses-etcd.md instead of comparing them") //nolint:gochecknoglobals // a test flag
+var update = flag.Bool("update", false, "write the tables of docs/how-kubernetes-uses-etcd.md instead of comparing them")
 
 const tracePage = "docs/how-kubernetes-uses-etcd.md"
 

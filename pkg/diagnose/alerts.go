@@ -22,7 +22,7 @@ type Alert struct {
 // limitName stands in an expression for the value of the limit of that name. Behind a
 // bar is the first bound of a histogram whose bounds double: then it is the first bound
 // at or above the limit, since of what lies between two bounds nothing is known.
-var limitName = regexp.MustCompile(`\{\{([a-z0-9_]+)(?:\|([0-9.]+))?\}\}`) //nolint:gochecknoglobals // constant
+var limitName = regexp.MustCompile(`\{\{([a-z0-9_]+)(?:\|([0-9.]+))?\}\}`)
 
 // Alerts returns the rules with the numbers of some limits. A cluster is what has one
 // value of the label job; an instance is a member.

@@ -30,9 +30,9 @@ type Manifest struct {
 // What a line has of etcd's settings: flags, variables, and, at its begin, a setting of
 // a configuration file.
 var (
-	flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`)      //nolint:gochecknoglobals // constant
-	envWord  = regexp.MustCompile(`\bETCD_([A-Z][A-Z0-9_]*)`) //nolint:gochecknoglobals // constant
-	yamlWord = regexp.MustCompile(`^([a-z][a-z0-9-]+):`)      //nolint:gochecknoglobals // constant
+	flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`)
+	envWord  = regexp.MustCompile(`\bETCD_([A-Z][A-Z0-9_]*)`)
+	yamlWord = regexp.MustCompile(`^([a-z][a-z0-9-]+):`)
 )
 
 // The minor versions of 3 that kvd knows what to say of: from the first whose flags were

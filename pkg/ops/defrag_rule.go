@@ -62,7 +62,7 @@ const ruleNames = "db_size, db_in_use, db_free, quota, quota_free (bytes); usage
 	"raft_lag, revision, is_leader, nospace, name, version; KiB, MiB, GiB, bytes(\"200MiB\"); and etcd-defrag's dbSize, dbSizeInUse, dbSizeFree, dbQuota, dbQuotaUsage"
 
 // quotaNames are those that can't be had without knowing the quota.
-var quotaNames = [...]string{"quota", "quota_free", "usage_ratio", "dbQuota", "dbQuotaUsage"} //nolint:gochecknoglobals // a constant list
+var quotaNames = [...]string{"quota", "quota_free", "usage_ratio", "dbQuota", "dbQuotaUsage"}
 
 // CompileDefragRule reads a rule. An empty one is nil, which no member is asked.
 // What is not a condition is an error of kind Usage that says where.

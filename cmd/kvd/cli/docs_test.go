@@ -19,7 +19,7 @@ import (
 
 // update has TestCommandDocs write the pages instead of comparing them. `make
 // docs` gives it. The generator is a test so that nothing of it is in the binary.
-var update = flag.Bool("update", false, "write docs/commands instead of comparing it") //nolint:gochecknoglobals // a test flag
+var update = flag.Bool("update", false, "write docs/commands instead of comparing it")
 
 const docsDir = "../../../docs"
 

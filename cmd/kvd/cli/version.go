@@ -12,7 +12,7 @@ import (
 )
 
 // version is set by the linker (see the Makefile).
-var version = "dev" //nolint:gochecknoglobals // -ldflags -X needs a package variable
+var version = "dev" // a variable, since -ldflags -X needs one
 
 // versionInfo is what `kvd version -o json` prints.
 type versionInfo struct {

@@ -15,10 +15,6 @@ var (
 	alarmMember = regexp.MustCompile(`(?:^|\s)memberID:\s*(\d+)`)
 )
 
-// alarmTypes are the names behind the numbers (AlarmType in rpc.proto), for a
-// server that knows a type by number only.
-var alarmTypes = map[string]string{"1": AlarmNoSpace, "2": AlarmCorrupt} //nolint:gochecknoglobals // constant
-
 // The types of alarms.
 const (
 	AlarmNoSpace = "NOSPACE"
@@ -33,8 +29,11 @@ func parseAlarm(line string) (Alarm, bool) {
 		return Alarm{}, false
 	}
 	a := Alarm{Type: t[1]}
-	if name, ok := alarmTypes[a.Type]; ok {
-		a.Type = name
+	switch a.Type { // AlarmType in rpc.proto, of a server that knows a type by number only
+	case "1":
+		a.Type = AlarmNoSpace
+	case "2":
+		a.Type = AlarmCorrupt
 	}
 	if m := alarmMember.FindStringSubmatch(line); m != nil {
 		id, err := strconv.ParseUint(m[1], 10, 64)

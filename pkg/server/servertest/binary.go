@@ -21,7 +21,7 @@ const (
 )
 
 // build makes the executable once per test process.
-var build = sync.OnceValues(buildBinary) //nolint:gochecknoglobals // one build per process is the point
+var build = sync.OnceValues(buildBinary) // one build per process is the point
 
 // Binary returns the path of a kvd executable made of this source tree: the one
 // named by KVD_TEST_BINARY, or one that it builds. Test processes that run side
