@@ -93,13 +93,17 @@ func (o *loadOptions) prepare() (loadgen.Scenario, []result.Objective, error) {
 	if c, ok := s.(interface{ Check() error }); ok {
 		err = c.Check()
 	}
-	return k8s.WithCompaction(s, o.compaction), objectives, errors.Join(err, k8s.Figures(s.Name()).Check(objectives), o.Check())
+	s = k8s.WithCompaction(s, o.compaction)
+	return s, objectives, errors.Join(err, s.Figures().Check(objectives), o.Check())
 }
 
 func runLoad(ctx context.Context, app *App, o *loadOptions) error {
 	s, objectives, err := o.prepare()
 	if err != nil {
 		return err
+	}
+	for _, why := range s.Figures().Doubtful(objectives) {
+		app.warn("--slo %s", why)
 	}
 	files, err := openLoadFiles(o.out, o.html)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 )
 
 // ClusterOptions are the knobs of k8s-cluster.
@@ -33,6 +34,12 @@ func (*Cluster) Name() string { return "k8s-cluster" }
 // Params are the knobs.
 func (c *Cluster) Params() map[string]any {
 	return map[string]any{"nodes": c.Nodes, "pods_per_node": c.PodsPerNode, "pod_rate": c.podRate(), "kinds": c.Kinds, "images": c.Images}
+}
+
+// Figures are what can be measured of it. Whether lists are streams or pages depends on
+// the members' version.
+func (c *Cluster) Figures() result.Names {
+	return c.heartbeats().Figures().With(c.pods().figures()).With(electionFigures()).With(apiServerFigures()).With(informerFigures())
 }
 
 // Check finds what is wrong with the knobs.

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -18,6 +19,9 @@ import (
 func WithCompaction(s loadgen.Scenario, interval time.Duration) loadgen.Scenario {
 	return &compacted{Scenario: s, interval: interval}
 }
+
+// compactor is whose connection it is.
+const compactor = "compactor"
 
 type compacted struct {
 	loadgen.Scenario
@@ -29,6 +33,14 @@ func (c *compacted) Params() map[string]any {
 	p := maps.Clone(c.Scenario.Params())
 	p["compaction_seconds"] = c.interval.Seconds()
 	return p
+}
+
+// Figures are those of the scenario, and of the compactors.
+func (c *compacted) Figures() result.Names {
+	if c.interval <= 0 {
+		return c.Scenario.Figures()
+	}
+	return c.Scenario.Figures().With(sends("txn", compactor)).With(sends("compact", compactor))
 }
 
 // Setup adds the API servers' compactors to the cast.
@@ -49,13 +61,12 @@ func (c *compacted) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, 
 
 // compact takes part in one round.
 func compact(ctx context.Context, t *loadgen.Turn, one *shape.Compactor) {
-	const connection = "compactor"
-	resp, err := t.Txn(ctx, connection, one.Claim())
+	resp, err := t.Txn(ctx, compactor, one.Claim())
 	if err != nil {
 		return
 	}
 	if revision := one.Answered(resp); revision > 0 {
-		_ = t.Do(ctx, "compact", connection, func(ctx context.Context, c *clientv3.Client) (loadgen.Reply, error) {
+		_ = t.Do(ctx, "compact", compactor, func(ctx context.Context, c *clientv3.Client) (loadgen.Reply, error) {
 			_, err := c.Compact(ctx, revision)
 			return loadgen.Reply{}, err
 		})

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -23,6 +24,12 @@ const (
 	countJitter    = 1.2              // of it, added
 	checkPeriod    = 5 * time.Minute  // consistency/checker.go
 	checkJitter    = 0.5              // of it, added
+)
+
+// What requests are counted as that API servers make for each of their caches.
+const (
+	probes            = "probes"
+	consistencyChecks = "consistency checks"
 )
 
 // election is a component of which one leads and two stand by.
@@ -59,6 +66,8 @@ func elections(ctx context.Context, env *loadgen.Env) ([]loadgen.Actor, error) {
 	}
 	return actors, seed(ctx, env, "leases", prefix, "making leases", leases, func(i int) string { return all[i].value() })
 }
+
+func electionFigures() result.Names { return sends("txn", "leases").With(sends("range", "leases")) }
 
 // renew writes the lease from what the leader knows of it, without reading it.
 func (e *election) renew(ctx context.Context, t *loadgen.Turn) {
@@ -100,6 +109,15 @@ func newAPIServer(env *loadgen.Env, i int) *apiServer {
 	return a
 }
 
+// apiServerFigures are what can be measured of API servers, with what they do for each
+// cache.
+func apiServerFigures() result.Names {
+	masters := []string{"masterleases", "peerserverleases"}
+	return sends("txn", "leases").With(sends("txn", masters...)).With(sends("lease_grant", masters...)).With(sends("range", masters...)).
+		With(sends("range_stream", "masterleases")).With(sends("range", "endpoints", "endpointslices", "health", "events", probes, consistencyChecks)).
+		With(sends("range_stream", consistencyChecks)).With(counts("relists"))
+}
+
 // actors are its loops.
 func (a *apiServer) actors() []loadgen.Actor {
 	identity, id := shape.IdentityLease(a.name), shape.ID{Object: a.number, Born: time.Now()}
@@ -125,10 +143,10 @@ func (a *apiServer) cacheActors(cache *informer) []loadgen.Actor {
 	check := loadgen.Schedule{Period: checkPeriod, Jitter: checkJitter}
 	return []loadgen.Actor{
 		a.actor("size/"+cache.resource, size, func(ctx context.Context, t *loadgen.Turn) {
-			_, _ = listing{class: "probes"}.get(ctx, t, cache.resource, cache.probe()) // recorded
+			_, _ = listing{class: probes}.get(ctx, t, cache.resource, cache.probe()) // recorded
 		}),
 		a.actor("check/"+cache.resource, check, func(ctx context.Context, t *loadgen.Turn) {
-			how := listing{stream: a.streams, page: cachePage, revision: cache.refresh(ctx), class: "consistency checks"}
+			how := listing{stream: a.streams, page: cachePage, revision: cache.refresh(ctx), class: consistencyChecks}
 			_, _ = how.read(ctx, t, cache.resource, cache.prefix) // recorded
 		}),
 	}

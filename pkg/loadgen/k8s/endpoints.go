@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -51,6 +52,23 @@ func (e *Endpoints) Params() map[string]any {
 		"batch_seconds": e.Batch.Seconds(), "watchers": e.Watchers, "nodes": e.Nodes}
 }
 
+// Figures are what can be measured of it.
+func (e *Endpoints) Figures() result.Names {
+	out := sends("txn", e.resource()).With(foregroundFigures(e.Nodes))
+	if e.Watchers > 0 {
+		out = out.With(informerFigures())
+	}
+	return out
+}
+
+// resource is what the endpoints are kept as.
+func (e *Endpoints) resource() string {
+	if e.Mode == ModeSlices {
+		return "endpointslices"
+	}
+	return "endpoints"
+}
+
 // Check finds what is wrong with the knobs.
 func (e *Endpoints) Check() error {
 	switch {
@@ -80,9 +98,9 @@ func (e *Endpoints) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, 
 	if err != nil {
 		return cast, err
 	}
-	resource, prefix := "endpoints", env.Prefix+"/services/endpoints/"
+	resource, prefix := e.resource(), env.Prefix+"/services/endpoints/"
 	if e.Mode == ModeSlices {
-		resource, prefix = "endpointslices", env.Prefix+"/endpointslices/"
+		prefix = env.Prefix + "/endpointslices/"
 	}
 	sets := setsOf(shape.ID{Born: time.Now()}, prefix, e.Mode == ModeSlices, e.EndpointOptions.Endpoints)
 	objects := make([]*object, len(sets))

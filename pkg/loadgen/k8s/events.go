@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -47,6 +48,18 @@ func (e *Events) Params() map[string]any {
 	return map[string]any{"rate": e.Rate, "repeats": e.Repeats, "sources": e.Sources, "ttl_seconds": e.TTL.Seconds(),
 		"reuse_seconds": e.Reuse.Seconds(), "lease_objects": e.LeaseObjects, "lease_per_event": e.LeasePerEvent,
 		"readers": e.Readers, "nodes": e.Nodes}
+}
+
+// Figures are what can be measured of it.
+func (e *Events) Figures() result.Names {
+	out := eventFigures()
+	if e.Repeats > 0 {
+		out = out.With(sends("range", "events"))
+	}
+	if e.Readers > 0 {
+		out = out.With(informerFigures())
+	}
+	return out.With(foregroundFigures(e.Nodes))
 }
 
 // Check finds what is wrong with the knobs.

@@ -2,36 +2,50 @@ package k8s
 
 import "kvd/pkg/loadgen/result"
 
-// Figures returns what can be measured of a scenario, so that an objective on anything
-// else is found before the run.
-func Figures(name string) result.Names {
-	heartbeats := []string{"late_heartbeats", "missed_heartbeats", "failed_heartbeats"}
-	informers := []string{"watch_events", "watch_bytes", "watches_ended", "progress_requests"}
-	lists := []string{"objects_listed", "relists"}
-	out := result.Names{Requests: []string{"txn", "range", "compact"}}
-	add := func(requests []string, counters ...[]string) {
-		out.Requests = append(out.Requests, requests...)
-		for _, c := range counters {
-			out.Counters = append(out.Counters, c...)
-		}
-	}
-	switch name {
-	case (*Heartbeats)(nil).Name():
-		add(nil, heartbeats)
-	case (*List)(nil).Name():
-		add([]string{"range_stream", "list"}, heartbeats, informers, lists)
-	case (*Endpoints)(nil).Name():
-		add(nil, heartbeats, informers)
-	case (*Events)(nil).Name():
-		add([]string{"lease_grant"}, heartbeats, informers)
-	case (*Watch)(nil).Name():
-		add([]string{"watch_event"}, heartbeats, []string{"missing_events", "duplicate_events", "unordered_events", "events_too_old", "watches_compacted", "watches_ended"})
-	case (*Pods)(nil).Name():
-		add([]string{"lease_grant"}, heartbeats)
-	case (*Relist)(nil).Name():
-		add([]string{"range_stream", "list", "cache_filled"}, heartbeats, lists, []string{"watch_events"})
-	case (*Cluster)(nil).Name():
-		add([]string{"range_stream", "lease_grant"}, heartbeats, informers, lists)
+// Each scenario says in Figures what can be measured of it as it is set: what its actors
+// send and count, and nothing of what Setup makes before the load.
+
+// sends are requests of one kind on several resources.
+func sends(rpc string, resources ...string) result.Names {
+	var out result.Names
+	for _, r := range resources {
+		out.Requests = append(out.Requests, result.Sent{RPC: rpc, Resource: r})
 	}
 	return out
+}
+
+// sendsAfterConflict are those that read an object that somebody else has written.
+func sendsAfterConflict(resource string) result.Names {
+	return result.Names{Requests: []result.Sent{{RPC: "range", Resource: resource, Only: "after a conflict"}}}
+}
+
+func counts(counters ...string) result.Names { return result.Names{Counters: counters} }
+
+// foregroundFigures are those of foreground.
+func foregroundFigures(nodes int) result.Names {
+	if nodes == 0 {
+		return result.Names{}
+	}
+	return (&Heartbeats{DefaultHeartbeatOptions()}).Figures()
+}
+
+// informerFigures are those of informers that nobody waits for.
+func informerFigures() result.Names { return counts("watch_events", "watch_bytes", "watches_ended") }
+
+// eventFigures are those of a source of Events that repeats none.
+func eventFigures() result.Names {
+	return sends("txn", "events").With(sends("lease_grant", "events")).With(sendsAfterConflict("events"))
+}
+
+// figures are those of listing.run.
+func (l listing) figures(resource string) result.Names {
+	return sends(l.rpc(), l.label(resource)).With(sends("list", l.label(resource))).With(counts("objects_listed", "relists"))
+}
+
+// rpc is what a page is read by.
+func (l listing) rpc() string {
+	if l.stream {
+		return "range_stream"
+	}
+	return "range"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -51,6 +52,15 @@ func (*Heartbeats) Name() string { return "k8s-heartbeats" }
 func (h *Heartbeats) Params() map[string]any {
 	return map[string]any{"nodes": h.Nodes, "mode": h.Mode, "period_seconds": h.Period.Seconds(),
 		"status_period_seconds": h.StatusPeriod.Seconds(), "images": h.Images}
+}
+
+// Figures are what can be measured of it.
+func (h *Heartbeats) Figures() result.Names {
+	judged := counts("late_heartbeats", "missed_heartbeats", "failed_heartbeats")
+	if h.Mode == ModeStatus {
+		return sends("txn", "nodes").With(judged)
+	}
+	return sends("txn", "leases", "nodes").With(sendsAfterConflict("leases")).With(judged)
 }
 
 // Check finds what is wrong with the knobs.

@@ -1,6 +1,7 @@
 package k8s_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -56,7 +57,27 @@ func (s *stage) play(t *testing.T, sc loadgen.Scenario, o loadgen.Options) *resu
 	if err != nil {
 		t.Fatal(err)
 	}
+	declared(t, sc, r)
 	return r
+}
+
+// declared fails for what was seen of a scenario and is not among its figures: an
+// objective on it would be refused.
+func declared(t *testing.T, sc loadgen.Scenario, r *result.Run) {
+	t.Helper()
+	names := sc.Figures()
+	for counter := range r.Totals.Counters {
+		if !slices.Contains(names.Counters, counter) {
+			t.Errorf("%s counts %s, and an objective on it would be refused", sc.Name(), counter)
+		}
+	}
+	for _, row := range r.Rows { // of the warm-up too
+		for _, l := range row.Ops {
+			if !names.Has(l.Op) {
+				t.Errorf("%s sends %s, and an objective on it would be refused", sc.Name(), l.Name())
+			}
+		}
+	}
 }
 
 func (s *stage) revision(t *testing.T) int64 {

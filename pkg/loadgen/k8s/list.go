@@ -47,6 +47,20 @@ func (l *List) Params() map[string]any {
 		"client_qps": l.ClientQPS, "nodes": l.Nodes}
 }
 
+// Figures are what can be measured of it.
+func (l *List) Figures() result.Names {
+	out := l.how().figures("pods")
+	if l.FromCache {
+		out = sends("range", "pods").With(sends("list", "pods")).With(informerFigures()).With(counts("progress_requests"))
+	}
+	return out.With(foregroundFigures(l.Nodes))
+}
+
+// how is how objects are read, not from the cache.
+func (l *List) how() listing {
+	return listing{page: l.PageSize, stream: l.Stream, serializable: l.Serializable}
+}
+
 // Check finds what is wrong with the knobs.
 func (l *List) Check() error {
 	switch {
@@ -85,7 +99,7 @@ func (l *List) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error
 	if err != nil {
 		return cast, err
 	}
-	how := listing{page: l.PageSize, stream: l.Stream, serializable: l.Serializable}
+	how := l.how()
 	if l.ClientQPS > 0 {
 		how.spacing = env.Scaled(time.Duration(float64(time.Second) / l.ClientQPS))
 	}

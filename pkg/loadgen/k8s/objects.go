@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -45,6 +46,15 @@ func (*Objects) Name() string { return "k8s-objects" }
 func (o *Objects) Params() map[string]any {
 	return map[string]any{"size_bytes": o.Size, "chunk_bytes": o.Chunk, "objects": o.Objects, "writers": o.Writers, "rate": o.Rate,
 		"until_nospace": o.UntilNoSpace, "nodes": o.Foreground.Nodes}
+}
+
+// Figures are what can be measured of it.
+func (o *Objects) Figures() result.Names {
+	out := sends("txn", "configmaps")
+	if o.Foreground.Nodes > 0 {
+		out = out.With((&Heartbeats{o.Foreground}).Figures())
+	}
+	return out
 }
 
 // Check finds what is wrong with the knobs.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -36,6 +37,9 @@ func (*Pods) Name() string { return "k8s-pods" }
 func (p *Pods) Params() map[string]any {
 	return map[string]any{"rate": p.Rate, "step_seconds": p.Step.Seconds(), "nodes": p.Nodes, "status_merge": p.StatusMerge, "read_cache": p.ReadCache}
 }
+
+// Figures are what can be measured of it.
+func (p *Pods) Figures() result.Names { return p.figures().With(foregroundFigures(p.Nodes)) }
 
 // Check finds what is wrong with the knobs.
 func (p *Pods) Check() error {
@@ -93,6 +97,11 @@ func (o PodOptions) actors(ctx context.Context, env *loadgen.Env) ([]loadgen.Act
 		actors[i] = loadgen.Actor{Name: fmt.Sprintf("pod-slot/%d", i), APIServer: i, Schedule: loadgen.Schedule{Period: step}, Act: s.step}
 	}
 	return actors, nil
+}
+
+// figures are what can be measured of the slots.
+func (o PodOptions) figures() result.Names {
+	return sends("txn", "pods", "replicasets", "deployments", "endpoints", "endpointslices").With(sends("range", "pods")).With(eventFigures())
 }
 
 // serviceSizes are how many pods Services have, in which half, a quarter and a

@@ -43,6 +43,25 @@ func (r *Relist) Params() map[string]any {
 		"page_size": r.PageSize, "first_seconds": r.First.Seconds(), "stagger_seconds": r.Stagger.Seconds(), "nodes": r.Nodes}
 }
 
+// Figures are what can be measured of it.
+func (r *Relist) Figures() result.Names {
+	out := counts("watch_events")
+	for k := range min(r.Kinds, 3) { // all others are called as the third
+		how := r.how()
+		how.class = kindClass(k)
+		out = out.With(how.figures("")).With(sends("cache_filled", how.class))
+	}
+	return out.With(foregroundFigures(r.Nodes))
+}
+
+// how is how caches fill themselves.
+func (r *Relist) how() listing {
+	if r.Stream {
+		return listing{stream: true, leader: true}
+	}
+	return listing{page: r.PageSize, leader: true}
+}
+
 // Check finds what is wrong with the knobs.
 func (r *Relist) Check() error {
 	switch {
@@ -74,10 +93,7 @@ func (r *Relist) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, err
 	if err := makeConfigMaps(ctx, env, env.Prefix+"/configmaps/", r.Objects); err != nil {
 		return cast, err
 	}
-	how := listing{page: r.PageSize, leader: true}
-	if r.Stream {
-		how.page, how.stream = 0, true
-	}
+	how := r.how()
 	for i := range env.APIServers() {
 		for k := range r.Kinds {
 			c := &refill{resource: kindName(k), prefix: env.Prefix + "/" + kindName(k) + "/", how: how}

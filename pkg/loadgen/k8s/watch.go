@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 )
 
@@ -14,6 +15,9 @@ const (
 	StreamsOwn    = "own"    // each on a stream and a connection of its own
 	StreamsShared = "shared" // all of an API server on one stream
 )
+
+// slowPods is what the events of those who read slowly are counted as.
+const slowPods = "pods (slow)"
 
 // WatchOptions are the knobs of k8s-watch.
 type WatchOptions struct {
@@ -51,6 +55,18 @@ func (w *Watch) Params() map[string]any {
 	return map[string]any{"informers": w.Informers, "slow": w.Slow, "slow_bytes_per_second": w.SlowRate, "quiet": w.Quiet,
 		"streams": w.Streams, "prev_kv": w.PrevKV, "bookmarks": w.Bookmarks, "shards": w.Shards,
 		"reconnect_seconds": w.Reconnect.Seconds(), "objects": w.Objects, "rate": w.Rate, "nodes": w.Nodes}
+}
+
+// Figures are what can be measured of it.
+func (w *Watch) Figures() result.Names {
+	out := sends("txn", "pods").With(counts("missing_events", "duplicate_events", "unordered_events", "events_too_old", "watches_compacted", "watches_ended"))
+	if w.Slow < w.Informers {
+		out = out.With(sends("watch_event", "pods"))
+	}
+	if w.Slow > 0 {
+		out = out.With(sends("watch_event", slowPods))
+	}
+	return out.With(foregroundFigures(w.Nodes))
 }
 
 // Check finds what is wrong with the knobs.
@@ -119,7 +135,7 @@ func (w *Watch) followers(env *loadgen.Env, prefix string) []*follower {
 			f.prefix += shape.NamespaceName(f.shard) + "/"
 		}
 		if i < w.Slow {
-			f.rate, f.label = w.SlowRate, "pods (slow)"
+			f.rate, f.label = w.SlowRate, slowPods
 		}
 		followers[i] = f
 	}

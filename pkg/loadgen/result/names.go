@@ -10,8 +10,42 @@ import (
 
 // Names are those by which objectives may ask for something of a load.
 type Names struct {
-	Requests []string // "txn", "range"
+	Requests []Sent
 	Counters []string // "late_heartbeats"
+}
+
+// Sent is a kind of request on a kind of object that a load sends, or something that
+// is timed as one.
+type Sent struct {
+	RPC, Resource string
+	Only          string // when alone it is sent, "after a conflict"; empty: in every run that is long enough
+}
+
+func (s Sent) name() string { return Op{RPC: s.RPC, Resource: s.Resource}.Name() }
+
+// Has reports that an Op is of a kind that is sent.
+func (n Names) Has(op Op) bool {
+	return slices.ContainsFunc(n.Requests, func(s Sent) bool { return s.RPC == op.RPC && s.Resource == op.Resource })
+}
+
+// With returns the names of both. What one of them sends always is sent always.
+func (n Names) With(more Names) Names {
+	out := Names{Requests: slices.Clone(n.Requests), Counters: slices.Clone(n.Counters)}
+	for _, s := range more.Requests {
+		i := slices.IndexFunc(out.Requests, func(have Sent) bool { return have.RPC == s.RPC && have.Resource == s.Resource })
+		switch {
+		case i < 0:
+			out.Requests = append(out.Requests, s)
+		case s.Only == "":
+			out.Requests[i].Only = ""
+		}
+	}
+	for _, c := range more.Counters {
+		if !slices.Contains(out.Counters, c) {
+			out.Counters = append(out.Counters, c)
+		}
+	}
+	return out
 }
 
 // figures are those of every load, beside its counters.
@@ -24,14 +58,49 @@ func (n Names) Check(objectives []Objective) error {
 	for _, o := range objectives {
 		bad := func(what, name string, known []string) error {
 			return &fault.Error{Kind: fault.Usage, Cause: "slo", Op: "--slo", Subject: o.Text, Msg: fmt.Sprintf("this load has no %s %q", what, name),
-				Hint: "it has " + strings.Join(known, ", ")}
+				Hint: "with these flags it has " + strings.Join(known, ", ")}
 		}
-		if o.RPC != "" && !slices.Contains(n.Requests, o.RPC) {
-			return bad("request", o.RPC, n.Requests)
+		if o.RPC != "" && len(n.about(o)) == 0 {
+			return bad("request", Op{RPC: o.RPC, Resource: o.Resource}.Name(), n.list())
 		}
 		if known := append(figures(), n.Counters...); !o.isLatency() && !slices.Contains(known, o.Metric) {
 			return bad("figure", o.Metric, known)
 		}
 	}
 	return nil
+}
+
+// Doubtful says of which objectives a run may well not tell, since what they are about
+// is sent in some runs only.
+func (n Names) Doubtful(objectives []Objective) []string {
+	var out []string
+	for _, o := range objectives {
+		about := n.about(o)
+		if o.RPC == "" || len(about) == 0 || slices.ContainsFunc(about, func(s Sent) bool { return s.Only == "" }) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: this load sends %s only %s; a run without one does not tell", o.Text, about[0].name(), about[0].Only))
+	}
+	return out
+}
+
+// about are the requests that an objective concerns.
+func (n Names) about(o Objective) (out []Sent) {
+	for _, s := range n.Requests {
+		if o.concerns(Op{RPC: s.RPC, Resource: s.Resource}) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (n Names) list() []string {
+	out := make([]string, len(n.Requests))
+	for i, s := range n.Requests {
+		if out[i] = s.name(); s.Only != "" {
+			out[i] += " (only " + s.Only + ")"
+		}
+	}
+	slices.Sort(out)
+	return out
 }

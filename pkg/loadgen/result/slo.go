@@ -39,7 +39,7 @@ const (
 )
 
 // objectiveForm is [RPC [RESOURCE]:]METRIC RELATION BOUND.
-const objectiveForm = `^\s*(?:([a-z_]+)(?:[ /]([a-z.]+))?:)?([a-z_][a-z0-9_.]*)\s*(<=|>=|==|<|>)\s*([0-9][0-9a-zµ.]*%?)\s*$`
+const objectiveForm = `^\s*(?:([a-z_]+)(?:[ /]([a-z][a-z. ()]*))?:)?([a-z_][a-z0-9_.]*)\s*(<=|>=|==|<|>)\s*([0-9][0-9a-zµ.]*%?)\s*$`
 
 // enoughForP999 is how many requests a percentile that only one in a thousand
 // exceeds takes to mean anything.
@@ -72,7 +72,7 @@ func parseObjective(form *regexp.Regexp, term string) (Objective, error) {
 	if m == nil {
 		return bad("want [REQUEST [RESOURCE]:]FIGURE, one of < <= > >= ==, and a bound")
 	}
-	o := Objective{Text: strings.TrimSpace(term), RPC: m[1], Resource: m[2], Metric: m[3], Relation: m[4]}
+	o := Objective{Text: strings.TrimSpace(term), RPC: m[1], Resource: strings.TrimSpace(m[2]), Metric: m[3], Relation: m[4]}
 	if o.isLatency() {
 		d, err := time.ParseDuration(m[5])
 		if err != nil {
