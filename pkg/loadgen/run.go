@@ -57,6 +57,9 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 		},
 	}
 	r.env.room, r.env.bounded = roomIn(view, o)
+	for _, counter := range s.Figures().Counters {
+		r.env.Count(counter, 0) // what never happens is 0, and not unknown
+	}
 	began := time.Now()
 	cast, err := setup(ctx, s, r.env, stop)
 	if err != nil {

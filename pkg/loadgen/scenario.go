@@ -14,7 +14,7 @@ type Scenario interface {
 	Name() string
 	// Params is what the scenario was set to, for the result.
 	Params() map[string]any
-	// Figures is what can be measured of it, as it is set.
+	// Figures is what can be measured of it, as it is set. Its counters begin at 0.
 	Figures() result.Names
 	// Setup has made what the load needs to find there, and returns who acts. It
 	// may find what an earlier run left under the same prefix, and goes on from

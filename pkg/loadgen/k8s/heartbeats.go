@@ -110,9 +110,6 @@ func (h *Heartbeats) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast,
 	if err != nil {
 		return loadgen.Cast{}, err
 	}
-	for _, name := range []string{"late_heartbeats", "missed_heartbeats", "failed_heartbeats"} {
-		env.Count(name, 0)
-	}
 	var cast loadgen.Cast
 	for i, k := range kubelets {
 		cast.Actors = append(cast.Actors, k.actors(i)...)

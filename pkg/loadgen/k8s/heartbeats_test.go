@@ -61,14 +61,19 @@ func (s *stage) play(t *testing.T, sc loadgen.Scenario, o loadgen.Options) *resu
 	return r
 }
 
-// declared fails for what was seen of a scenario and is not among its figures: an
-// objective on it would be refused.
+// declared fails for what was seen of a scenario and is not among its figures, since an
+// objective on it would be refused; and for a counter that is, and is not there.
 func declared(t *testing.T, sc loadgen.Scenario, r *result.Run) {
 	t.Helper()
 	names := sc.Figures()
 	for counter := range r.Totals.Counters {
 		if !slices.Contains(names.Counters, counter) {
 			t.Errorf("%s counts %s, and an objective on it would be refused", sc.Name(), counter)
+		}
+	}
+	for _, counter := range names.Counters {
+		if _, there := r.Totals.Counters[counter]; !there {
+			t.Errorf("%s has counted no %s, and an objective on it would not be known where it is 0", sc.Name(), counter)
 		}
 	}
 	for _, row := range r.Rows { // of the warm-up too

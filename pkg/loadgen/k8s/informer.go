@@ -33,8 +33,6 @@ type informer struct {
 }
 
 func newInformer(env *loadgen.Env, apiserver int, resource, prefix string) *informer {
-	env.Count("watch_events", 0)
-	env.Count("watch_bytes", 0)
 	return &informer{env: env, client: env.Client(apiserver, resource), resource: resource, prefix: prefix,
 		advanced: make(chan struct{}), waiting: make(chan struct{}, 1)}
 }

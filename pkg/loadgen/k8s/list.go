@@ -109,7 +109,6 @@ func (l *List) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, error
 		}
 	}
 	if l.FromCache {
-		env.Count("progress_requests", 0)
 		caches := make([]*informer, env.APIServers())
 		for i := range caches {
 			caches[i] = newInformer(env, i, "pods", prefix)

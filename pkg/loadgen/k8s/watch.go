@@ -105,9 +105,6 @@ func (w *Watch) Setup(ctx context.Context, env *loadgen.Env) (loadgen.Cast, erro
 	if err != nil {
 		return cast, err
 	}
-	for _, name := range []string{"missing_events", "duplicate_events", "unordered_events", "watches_compacted"} {
-		env.Count(name, 0)
-	}
 	followers := w.followers(env, prefix)
 	writes := newWritten(func(shard int, revision int64, at time.Time) {
 		for _, f := range followers {
