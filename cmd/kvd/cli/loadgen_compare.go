@@ -40,6 +40,9 @@ logarithms). With one run each, both are cut into batches of some seconds: that
 sees what varies within a run, and not what varies from run to run, which is
 often more.
 
+Both are to be of one scenario, with and without a change. Runs of different
+scenarios are said to be that, with what only one of them sends.
+
 With some twenty figures, one of them shows a difference by chance in most
 comparisons of two equals: look at the size of it, and at those you asked about.`,
 		Cost: "Nothing: it reads files.",

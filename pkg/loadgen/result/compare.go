@@ -87,7 +87,9 @@ func Compare(a, b []*Run) (Comparison, error) {
 		c.Basis = fmt.Sprintf("one run each, in %d and %d batches", len(ma), len(mb))
 		c.Notes = append(c.Notes, "a single run does not show how much runs differ from each other: repeat both to know (--ab does, in turns)")
 	}
-	if a[0].Schedule != b[0].Schedule {
+	if other := otherWork(a, b); other != "" {
+		c.Notes = slices.Insert(c.Notes, 0, other)
+	} else if a[0].Schedule != b[0].Schedule {
 		c.Notes = append(c.Notes, "arrivals differ: the two did not have the same schedule")
 	}
 	for _, name := range figureNames(ma, mb) {

@@ -295,6 +295,41 @@ func TestCompareAcrossResources(t *testing.T) {
 	}
 }
 
+// Runs of different scenarios are said to be that, with what only one of them has.
+func TestCompareAcrossScenarios(t *testing.T) {
+	heartbeats, lists := sample(30, 20, time.Millisecond), sample(30, 20, 2*time.Millisecond)
+	lists.Scenario, lists.Schedule = "k8s-list", "def"
+	for i := range lists.Rows {
+		lists.Rows[i].Ops = append(lists.Rows[i].Ops, Latencies{Op: Op{RPC: "range", Resource: "pods", Outcome: OK}, Response: hist(time.Millisecond)})
+	}
+	notes := func(a, b []*Run) string {
+		t.Helper()
+		c, err := Compare(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(c.Notes, "\n")
+	}
+	got := notes([]*Run{heartbeats}, []*Run{lists})
+	for _, want := range []string{"different scenarios: A is k8s-heartbeats, B is k8s-list.", "Only B sends range pods: there is nothing to compare that with", "of the members"} {
+		if !strings.HasPrefix(got, "these are runs of different scenarios") || !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+	if strings.Contains(got, "Only A") || strings.Contains(got, "arrivals differ") {
+		t.Errorf("%q", got)
+	}
+	two := []*Run{heartbeats, lists}
+	if got := notes(two, two); !strings.Contains(got, "A is k8s-heartbeats, k8s-list, B is k8s-heartbeats, k8s-list") {
+		t.Errorf("two scenarios on each side: %q", got)
+	}
+	other := sample(30, 20, time.Millisecond)
+	other.Schedule = "def"
+	if got := notes([]*Run{heartbeats}, []*Run{other}); strings.Contains(got, "scenarios") || !strings.Contains(got, "arrivals differ") {
+		t.Errorf("one scenario: %q", got)
+	}
+}
+
 // A part that is missing makes all amounts too small, and nothing else shows it.
 func TestMissingParts(t *testing.T) {
 	part := func(shard string) *Run { return &Run{Header: Header{Options: Options{Shard: shard}}} }
