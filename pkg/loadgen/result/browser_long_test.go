@@ -86,6 +86,9 @@ func TestPageInABrowser(t *testing.T) {
 	if n != len(lines) {
 		t.Errorf("%d lines are drawn, %d are in the JSON", len(lines), n)
 	}
+	if got := len(regexp.MustCompile(`<h3>generator: [^<]+</h3>`).FindAllString(dom, -1)); got != 3 {
+		t.Errorf("%d charts of the generator are drawn, want 3", got)
+	}
 	if want := html.EscapeString(`leader change "m2" <b>leads</b> & rules`); !strings.Contains(dom, want) && !strings.Contains(dom, fmt.Sprintf("leader change %q &lt;b&gt;", "m2")) {
 		t.Error("the event is not among the marks as text")
 	}

@@ -33,13 +33,14 @@ const shortestRow = 0.25
 // maxPoints is how many points a line has at most.
 const maxPoints = 600
 
-// Charts draws a run: what was asked and answered, how long it took, and what the
-// members say of themselves.
+// Charts draws a run: what was asked and answered, how long it took, what the
+// generator itself needed, and what the members say of themselves.
 func Charts(r *Run) []Chart {
 	whole := *r
 	whole.Rows = slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool { return row.Span < shortestRow })
 	r = &whole
 	charts := append(latencyCharts(r), percentileChart(r), rateChart(r))
+	charts = append(charts, generatorCharts(r)...)
 	for _, c := range []struct {
 		title, unit string
 		of          func(Row, MemberRow) float64
@@ -180,6 +181,28 @@ func rateChart(r *Run) Chart {
 		c.Lines = append(c.Lines, l)
 	}
 	return c
+}
+
+// generatorCharts show whether the generator may have been what was slow. Its figures
+// have a unit each, so they are a chart each.
+func generatorCharts(r *Run) (out []Chart) {
+	for _, c := range []struct {
+		title, unit string
+		of          func(Row) float64
+	}{
+		{"generator: share of its processors", UnitShare, func(row Row) float64 { return row.CPU }},
+		{"generator: turns begun after they were due, 99 of 100", UnitSeconds, func(row Row) float64 { return row.Lag }},
+		{"generator: memory", UnitSize, func(row Row) float64 { return float64(row.Memory) }},
+	} {
+		points := make([][2]float64, len(r.Rows))
+		for i, row := range r.Rows {
+			points[i] = [2]float64{row.At, c.of(row)}
+		}
+		if l := line("generator", points); l.Max > 0 { // a system may not tell
+			out = append(out, Chart{Title: c.title, X: "seconds", Unit: c.unit, Lines: []Line{l}})
+		}
+	}
+	return out
 }
 
 // memberLines has a line for each member that says anything at all.

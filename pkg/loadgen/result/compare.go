@@ -146,6 +146,7 @@ const (
 	UnitSize    = "bytes"
 	UnitCPU     = "processors"
 	UnitRatio   = "ratio"
+	UnitShare   = "share" // of 1, shown in per cent
 )
 
 func wholeRuns(runs []*Run) []measurement {

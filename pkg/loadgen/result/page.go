@@ -233,6 +233,8 @@ func ShowValue(v float64, unit string) string {
 			return d.Round(100 * time.Microsecond).String()
 		}
 		return d.Round(10 * time.Microsecond).String()
+	case UnitShare:
+		return fmt.Sprintf("%.3g %%", 100*v)
 	case UnitBytes, UnitSize:
 		for _, u := range []string{"B", "KiB", "MiB", "GiB"} {
 			if v < 1024 || u == "GiB" {
