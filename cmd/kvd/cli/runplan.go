@@ -2,19 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/cluster"
-	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 )
 
@@ -99,58 +94,4 @@ func reportColumns() render.Columns[plan.StepResult] {
 		{Header: "took", Right: true, Value: func(s plan.StepResult) string { return seconds(s.TookSeconds) }},
 		{Header: "reason", Wrap: 60, Value: func(s plan.StepResult) string { return s.Reason }},
 	}
-}
-
-func bytesOrDash(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return sizeText(*n)
-}
-
-// sizeText shows a size as etcd's own tools do, in binary units.
-func sizeText(n int64) string {
-	if n < 0 {
-		return "-" + humanize.IBytesN(uint64(-n), 3)
-	}
-	return humanize.IBytesN(uint64(n), 3)
-}
-
-func seconds(s float64) string {
-	if s == 0 {
-		return "-"
-	}
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
-}
-
-// reportFile is where --report goes: opened before anything is done, so that a
-// path that cannot be written is found while nothing has happened yet.
-type reportFile struct{ f *os.File }
-
-func openReport(path string) (*reportFile, error) {
-	if path == "" {
-		return &reportFile{}, nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.Usage, Cause: "report_file", Op: "open report file", Err: err,
-			Hint: "give --report a path that can be written; nothing was changed"}
-	}
-	return &reportFile{f: f}, nil
-}
-
-func (r *reportFile) append(v any) error { return errors.Join(r.write(v), r.close()) }
-
-func (r *reportFile) write(v any) error {
-	if r.f == nil {
-		return nil
-	}
-	return errors.Join(json.NewEncoder(r.f).Encode(v), r.f.Sync())
-}
-
-func (r *reportFile) close() error {
-	if r.f == nil {
-		return nil
-	}
-	return r.f.Close()
 }

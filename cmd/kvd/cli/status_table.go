@@ -64,14 +64,6 @@ func clusterLine(v cluster.View) string {
 		cluster.FormatID(v.ID), count(len(v.Voters()), "voter"), learners, bears, leader))
 }
 
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func drawAlarmLines(w io.Writer, v cluster.View) {
 	for _, a := range v.Alarms {
 		owner := a.MemberName
