@@ -171,7 +171,7 @@ func TestKeptOutlives(t *testing.T) {
 	if text, err := status.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", status, err, text)
 	}
-	if view := viewOf(t, r); len(view.Alarms) != 0 || view.Members[0].Status.Revision < r.Proof.Revision {
+	if view := viewOf(t, connectTo(t, r.Endpoints)); len(view.Alarms) != 0 || view.Members[0].Status.Revision < r.Proof.Revision {
 		t.Errorf("the kept cluster: %+v", view)
 	}
 	stop := exec.Command("sh", "-c", r.Kept.Stop)
@@ -183,13 +183,20 @@ func TestKeptOutlives(t *testing.T) {
 	}
 }
 
-func viewOf(t *testing.T, r drill.Report) cluster.View {
+// connectTo returns a client of a kept cluster.
+func connectTo(t *testing.T, endpoints []string) *cluster.Client {
 	t.Helper()
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: r.Endpoints})
+	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: endpoints})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// viewOf is the cluster whole: it fails the test where a member does not answer.
+func viewOf(t *testing.T, client *cluster.Client) cluster.View {
+	t.Helper()
 	view, err := client.View(t.Context())
 	if err == nil {
 		err = view.Err()

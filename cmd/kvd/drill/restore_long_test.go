@@ -12,7 +12,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/cmd/kvd/drill"
-	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 )
@@ -82,13 +81,7 @@ func TestRestoreKept(t *testing.T) {
 	if err != nil || r.Kept == nil || len(r.Kept.PIDs) != 3 {
 		t.Fatalf("%v, kept %+v", err, r.Kept)
 	}
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: r.Endpoints})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	view, err := client.View(t.Context())
-	if err != nil || view.Err() != nil || view.Members[0].Status.Revision <= r.Bumped.Revision {
-		t.Errorf("%+v, %v", view, err)
+	if view := viewOf(t, connectTo(t, r.Endpoints)); view.Members[0].Status.Revision <= r.Bumped.Revision {
+		t.Errorf("not above the bump, at %d: %+v", r.Bumped.Revision, view)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"kvd/cmd/kvd/drill"
-	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 )
@@ -62,19 +61,8 @@ func TestStaleKept(t *testing.T) {
 	if err != nil || r.Kept == nil || len(r.Kept.PIDs) != 3 {
 		t.Fatalf("%v, kept %+v", err, r.Kept)
 	}
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: r.Endpoints})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	view, err := client.View(t.Context())
-	if err == nil {
-		err = view.Err()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range view.Members {
+	client := connectTo(t, r.Endpoints)
+	for _, m := range viewOf(t, client).Members {
 		c, err := client.Member(m.ID)
 		if err != nil {
 			t.Fatal(err)
