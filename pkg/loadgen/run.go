@@ -258,6 +258,7 @@ func (r *runner) finish(ended time.Time, scrape *scraper) {
 	t.Stopped = r.why
 	r.out.Events = r.rec.finish(t)
 	t.Servers = scrape.totals()
+	scrape.quotas(r.out.Members)
 	t.CPU = share(r.cpuAt-r.cpuMeasure, ended.Sub(r.rec.measureFrom))
 	t.Memory = ownMemory()
 	t.Limits = r.opts.Limits.exceeded(t)

@@ -58,6 +58,17 @@ func newScraper(client *cluster.Client, v cluster.View, rec *recorder, o Options
 	return s
 }
 
+// quotas fills in the quotas that only metrics tell: before 3.6, a status has none.
+func (s *scraper) quotas(of []result.Member) {
+	for i := range of {
+		for _, t := range s.targets {
+			if t.name == of[i].Name && of[i].Quota == 0 {
+				of[i].Quota = t.quota
+			}
+		}
+	}
+}
+
 func (s *scraper) close() { s.http.CloseIdleConnections() }
 
 // scrape asks all members at once. measuring says that the row belongs to the

@@ -108,7 +108,7 @@ type Member struct {
 	Name    string `json:"name"`
 	ID      string `json:"id"`
 	Version string `json:"version"`
-	Quota   int64  `json:"quota_bytes,omitempty"` // where the member says it
+	Quota   int64  `json:"quota_bytes,omitempty"` // where its status or its metrics say it
 	Role    string `json:"role"`
 	Loaded  bool   `json:"loaded"` // requests went to it
 }
