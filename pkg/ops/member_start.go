@@ -164,25 +164,26 @@ func guessClientURLs(view cluster.View, peerURLs []string) []string {
 		if err != nil {
 			continue
 		}
-		out = append(out, best[0]+"://"+freeAddress(view, p, u.Hostname(), best[1]))
+		out = append(out, best[0]+"://"+freeAddress(view, u, best[1]))
 	}
 	return out
 }
 
-// freeAddress is the host with the port, or where a member has that already, as on
-// one machine, with a port beside the one of the new member's peer URL: 2379 and
-// 2380 are neighbours as a rule. It is never an address in anybody's URLs.
-func freeAddress(view cluster.View, peerURL, host, port string) string {
-	used := map[string]bool{address(peerURL): true}
+// freeAddress is the host of the new member's peer URL with the port, or where a
+// member has that already, as on one machine, with a port beside that of the peer
+// URL: 2379 and 2380 are neighbours as a rule. It is never an address in anybody's
+// URLs.
+func freeAddress(view cluster.View, peer *url.URL, port string) string {
+	host := peer.Hostname()
+	used := map[string]bool{address(peer.String()): true}
 	for _, m := range view.Members {
 		for _, u := range slices.Concat(m.ClientURLs, m.PeerURLs) {
 			used[address(u)] = true
 		}
 	}
-	u, _ := url.Parse(peerURL)
-	peer, _ := strconv.Atoi(u.Port())
-	for try := 1; used[address("//"+net.JoinHostPort(host, port))] && try < peer; try++ {
-		port = strconv.Itoa(peer - try)
+	beside, _ := strconv.Atoi(peer.Port()) // 0 without one, and nothing is tried then
+	for try := 1; used[address("//"+net.JoinHostPort(host, port))] && try < beside; try++ {
+		port = strconv.Itoa(beside - try)
 	}
 	return net.JoinHostPort(host, port)
 }
