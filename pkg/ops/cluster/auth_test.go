@@ -1,12 +1,14 @@
 package cluster_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -68,5 +70,48 @@ func TestTokenIsRenewed(t *testing.T) {
 	}
 	if _, err := m.Etcd().TimeToLive(t.Context(), 1); err != nil {
 		t.Errorf("lease: %v", err)
+	}
+}
+
+// Where authentication is off a user is no reason to ask for a token with each
+// request: that takes a read through the quorum (EtcdServer.Authenticate), and the
+// answer is the same each time. Once it is on, requests get in all the same.
+func TestAuthTurnedOnLater(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3}})
+	cfg := ep(s.Endpoints()...)
+	cfg.User, cfg.Password = "root", servertest.RootPassword
+	c := connect(t, cfg)
+	v := view(t, c)
+	for range 3 {
+		if v = view(t, c); v.Err() != nil {
+			t.Fatal(v.Err())
+		}
+	}
+	m, err := c.Member(v.Members[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Get(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0.0
+	for _, e := range s.Endpoints() {
+		sample, err := metrics.Fetch(t.Context(), http.DefaultClient, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _ := sample.Value(metrics.RPCStarted, metrics.Labels{"grpc_method": "Authenticate"})
+		asked += n
+	}
+	if asked != 1 {
+		t.Errorf("a token was asked for %v times, want once", asked)
+	}
+	s.EnableAuth(t)
+	if _, err := m.Get(t.Context(), "k"); err != nil {
+		t.Errorf("after authentication was turned on: %v", err)
+	}
+	if v := view(t, c); v.Err() != nil {
+		t.Errorf("after authentication was turned on: %v", v.Err())
 	}
 }

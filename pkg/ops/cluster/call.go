@@ -20,7 +20,7 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 	if err := c.ready(ctx, op, p); err != nil {
 		return err
 	}
-	if err := c.loginAnywhere(ctx, op, p, "", timeout); err != nil {
+	if err := c.loginAnywhere(ctx, op, p, nil, timeout); err != nil {
 		return err
 	}
 	rctx, cancel := withTimeout(ctx, timeout)
@@ -31,14 +31,15 @@ func (c *Client) call(ctx context.Context, op string, p *pinned, timeout time.Du
 // renewToken has a request on this connection that is refused for its token sent
 // once more, with a new one. Tokens expire, and a member that lags may not know
 // one yet that another has made; asking this very member makes one that it knows.
+// Where there was none because authentication was off, it may be on by now.
 func (c *Client) renewToken(p *pinned) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		used := c.auth.get()
 		err := invoke(ctx, method, req, reply, cc, opts...)
-		if !c.auth.wanted() || !staleToken(err) {
+		if !c.auth.wanted() || !staleToken(used, err) {
 			return err
 		}
-		if lerr := c.loginAnywhere(ctx, "log in", p, used, unbounded); lerr != nil {
+		if lerr := c.loginAnywhere(ctx, "log in", p, &used, unbounded); lerr != nil {
 			return lerr
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -53,9 +54,11 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, d)
 }
 
-func staleToken(err error) bool {
-	return errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) ||
-		errors.Is(rpctypes.Error(err), rpctypes.ErrAuthOldRevision)
+// staleToken reports that a request was refused for the token it had, or had not.
+func staleToken(used string, err error) bool {
+	err = rpctypes.Error(err)
+	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) ||
+		used == "" && errors.Is(err, rpctypes.ErrUserEmpty)
 }
 
 // learnerPatience is how old a token may be before a learner that does not know it
@@ -66,12 +69,12 @@ const learnerPatience = 10 * time.Second
 // loginAnywhere is login for an endpoint that may be a learner's. A learner takes
 // no login, and does not know the tokens that were made before it got its data:
 // one from a voter reaches it with the log.
-func (c *Client) loginAnywhere(ctx context.Context, op string, p *pinned, stale string, timeout time.Duration) error {
+func (c *Client) loginAnywhere(ctx context.Context, op string, p *pinned, stale *string, timeout time.Duration) error {
 	err := c.login(ctx, op, p, stale, timeout)
 	if fault.CauseOf(err) != CauseLearner {
 		return err
 	}
-	if stale != "" && c.auth.age() < learnerPatience {
+	if stale != nil && c.auth.age() < learnerPatience {
 		return nil // it may come to know the one there is
 	}
 	c.mu.Lock()
@@ -89,18 +92,19 @@ func (c *Client) loginAnywhere(ctx context.Context, op string, p *pinned, stale 
 	return err
 }
 
-// login gets a token from this endpoint unless there is one other than stale.
+// login gets a token from this endpoint unless there is one, other than stale if
+// that is not nil; or unless it is known that none is wanted.
 // Of several requests that want one at the same time, one asks and all take what
 // it gets, also its failure: logging in is a proposal, and without a quorum each
 // would wait in vain for the whole time.
-func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, timeout time.Duration) error {
+func (c *Client) login(ctx context.Context, op string, p *pinned, stale *string, timeout time.Duration) error {
 	if !c.auth.wanted() {
 		return nil
 	}
 	came := time.Now()
 	c.auth.login.Lock()
 	defer c.auth.login.Unlock()
-	if c.auth.done && c.auth.get() != stale {
+	if c.auth.done && (stale == nil || c.auth.get() != *stale) {
 		return nil
 	}
 	if c.auth.failedAt.After(came) {
@@ -118,15 +122,13 @@ func (c *Client) login(ctx context.Context, op string, p *pinned, stale string, 
 	case err != nil:
 		e := Classify(op, p.endpoint, c.explain(ctx, op, p.endpoint, err))
 		if e.Cause == CauseLearner {
-			return e // it logs in nobody, which says nothing about the others
+			return e // it logs in nobody, which says nothing of the others
 		}
 		if e.Cause == CauseDeadline || e.Cause == CauseRequestTimedOut || e.Cause == CauseNoLeader {
 			e = fill(e, fault.Unavailable, e.Cause, "logging in as "+c.auth.user+" takes a majority of the voters, and there was no answer in time",
 				"bring the voters back; or use a client certificate whose common name is the user's, which needs no login")
 		}
-		if e.Cause != CauseLearner { // which says nothing of the other members
-			c.auth.failure, c.auth.failedAt = e, time.Now()
-		}
+		c.auth.failure, c.auth.failedAt = e, time.Now()
 		return e
 	default:
 		c.auth.set(resp.Token)
