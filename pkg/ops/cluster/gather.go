@@ -143,9 +143,7 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
 		a.err = err
 		return a
 	}
-	for _, m := range list.Members {
-		a.members = append(a.members, Member{ID: m.ID, Name: m.Name, ClientURLs: m.ClientURLs, PeerURLs: m.PeerURLs, Learner: m.IsLearner})
-	}
+	a.members = membersOf(list.Members)
 	return a
 }
 

@@ -149,16 +149,6 @@ func (m *MemberClient) MemberList(ctx context.Context) (*clientv3.MemberListResp
 	})
 }
 
-// AlarmList asks for the alarms through a proposal: without a quorum it fails.
-// A View has them without.
-func (m *MemberClient) AlarmList(ctx context.Context) ([]Alarm, error) {
-	resp, err := ask(ctx, m, "alarm list", m.c.cfg.CommandTimeout, m.maint.AlarmList)
-	if err != nil {
-		return nil, err
-	}
-	return alarmsOf(resp), nil
-}
-
 // ask is call for requests that return something.
 func ask[T any](ctx context.Context, m *MemberClient, op string, timeout time.Duration, fn func(context.Context) (T, error)) (T, error) {
 	var out T

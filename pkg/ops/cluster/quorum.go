@@ -273,27 +273,9 @@ func (q *QuorumClient) AlarmDisarm(ctx context.Context, member uint64, typ strin
 	if err != nil {
 		return nil, err
 	}
-	return alarmsOf(resp), nil
-}
-
-// AlarmList returns the alarms by a proposal, so that what was decided before is
-// seen. Without a quorum it fails.
-func (q *QuorumClient) AlarmList(ctx context.Context) ([]Alarm, error) {
-	var resp *clientv3.AlarmResponse
-	err := q.do(ctx, "alarm list", q.c.cfg.CommandTimeout, func(ctx context.Context) (err error) {
-		resp, err = q.etcd.AlarmList(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return alarmsOf(resp), nil
-}
-
-func alarmsOf(resp *clientv3.AlarmResponse) []Alarm {
 	var out []Alarm
 	for _, a := range resp.Alarms {
-		out = append(out, Alarm{MemberID: a.MemberID, Type: a.Alarm.String(), Source: "alarm list"})
+		out = append(out, Alarm{MemberID: a.MemberID, Type: a.Alarm.String(), Source: "alarm disarm"})
 	}
-	return out
+	return out, nil
 }

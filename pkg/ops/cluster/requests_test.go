@@ -59,12 +59,12 @@ func TestNoSpaceAlarmAndSizes(t *testing.T) {
 		}
 		// Every member above its quota raises an alarm of its own, some later.
 		for range 10 {
-			list, err := q.AlarmList(t.Context())
+			list, err := q.Etcd().AlarmList(t.Context()) // by a proposal: what was raised before is seen
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, a := range list {
-				if gone, err := q.AlarmDisarm(t.Context(), a.MemberID, a.Type); err != nil || len(gone) != 1 {
+			for _, a := range list.Alarms {
+				if gone, err := q.AlarmDisarm(t.Context(), a.MemberID, a.Alarm.String()); err != nil || len(gone) != 1 {
 					t.Errorf("disarm: %+v, %v", gone, err)
 				}
 			}

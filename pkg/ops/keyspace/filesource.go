@@ -114,9 +114,6 @@ func (s *FileSource) Name() string { return s.path }
 // Path returns the backend file that is read.
 func (s *FileSource) Path() string { return s.db.Name() }
 
-// DB returns the open file.
-func (s *FileSource) DB() *dbfile.File { return s.db }
-
 // Holder names the running server that holds the file, if one does.
 func (s *FileSource) Holder() (dbfile.Holder, bool) { return s.db.Live() }
 

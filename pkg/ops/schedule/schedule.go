@@ -186,9 +186,6 @@ func (s *Schedule) Latest(due time.Time) time.Time {
 // Window returns the window, nil for the whole day; a nil window contains all.
 func (s *Schedule) Window() *Window { return s.window }
 
-// Location returns the time zone.
-func (s *Schedule) Location() *time.Location { return s.loc }
-
 // Zone returns the name of the time zone. Go calls the machine's own "Local"; the
 // name is then where /etc/localtime leads to, or the offset as of now.
 func (s *Schedule) Zone() string {
