@@ -136,11 +136,13 @@ func (c *collector) moment(ctx context.Context) (*Moment, error) {
 	m := &Moment{View: view, Metrics: map[uint64]*metrics.Sample{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	asked := 0
 	for _, one := range view.Members {
 		at := c.urls.For(one.Name, cluster.FormatID(one.ID), one.Endpoint)
 		if at == "" || one.Status == nil && at == one.Endpoint {
 			continue // checkEndpoints says why it does not answer
 		}
+		asked++
 		wg.Go(func() {
 			s, err := metrics.Fetch(ctx, c.http, at)
 			mu.Lock()
@@ -153,7 +155,7 @@ func (c *collector) moment(ctx context.Context) (*Moment, error) {
 		})
 	}
 	wg.Wait()
-	c.asked("GET /metrics", len(view.Answered()))
+	c.asked("GET /metrics", asked)
 	for id, s := range m.Metrics {
 		quotaByMetrics(view, id, s)
 	}
