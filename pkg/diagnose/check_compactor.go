@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
 )
 
 // checkCompactor looks at whether the API server compacts. Every 5 minutes each of them
@@ -59,7 +60,7 @@ func checkMayCompact() Check {
 					if slices.Contains(u.Roles, rootRole) || !permits(u.Write, root, keyspaceEnd(root)) {
 						continue
 					}
-					reads, writes := permits(u.Read, markerKey, ""), permits(u.Write, markerKey, "")
+					reads, writes := permits(u.Read, keys.CompactRevKey, ""), permits(u.Write, keys.CompactRevKey, "")
 					if reads && writes {
 						continue
 					}
@@ -74,10 +75,10 @@ func checkMayCompact() Check {
 
 func (in *Input) mayNot(u AuthUser, root, lacks string) Finding {
 	f := Finding{ID: "KVD-AUTH-001", Severity: Warning, Subject: "user " + printable([]byte(u.Name)),
-		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), root, lacks, markerKey),
-		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: markerKey, Text: lacks, Source: in.Auth.Source, At: in.At},
+		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), root, lacks, keys.CompactRevKey),
+		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: keys.CompactRevKey, Text: lacks, Source: in.Auth.Source, At: in.At},
 			{What: "users are asked for", Text: fmt.Sprint(in.Auth.Enabled), Source: in.Auth.Source, At: in.At}},
-		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + markerKey, "kvd diagnose  # ten minutes later KVD-SPACE-009 has gone"}}
+		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + keys.CompactRevKey, "kvd diagnose  # ten minutes later KVD-SPACE-009 has gone"}}
 	if !in.Auth.Enabled {
 		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
 	}

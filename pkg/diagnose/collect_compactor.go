@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/codec"
+	"kvd/pkg/ops/kube/keys"
 )
 
 // clockLeases is how many Leases are read as clocks: of some nobody renews any more.
@@ -24,13 +25,13 @@ func (c *collector) compactor(ctx context.Context, mc *cluster.MemberClient) {
 	i := slices.IndexFunc(c.in.Keys.Groups, func(g keyspace.Group) bool {
 		return strings.HasPrefix(g.Resource, "leases") && strings.HasSuffix(string(g.Prefix), "/leases/")
 	})
-	r, err := mc.Get(ctx, markerKey)
+	r, err := mc.Get(ctx, keys.CompactRevKey)
 	c.asked(source, 1)
 	if err != nil {
 		c.missErr(NeedCompactor, mc.Label(), err)
 		return
 	}
-	out := Compactor{Key: markerKey, Head: c.in.Keys.Revision, Source: "Leases and " + markerKey + " of " + mc.Label()}
+	out := Compactor{Key: keys.CompactRevKey, Head: c.in.Keys.Revision, Source: "Leases and " + keys.CompactRevKey + " of " + mc.Label()}
 	if len(r.Kvs) == 1 {
 		out.ModRevision = r.Kvs[0].ModRevision
 	} else if i < 0 {

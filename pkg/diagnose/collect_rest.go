@@ -16,9 +16,6 @@ import (
 	"kvd/pkg/ops/progress"
 )
 
-// markerKey is where kube-apiserver keeps when it compacted last.
-const markerKey = "compact_rev_key"
-
 // rest looks at what one look is enough for.
 func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 	v := c.in.Now.View

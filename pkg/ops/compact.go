@@ -9,14 +9,11 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/revclock"
 )
-
-// compactRevKey is where kube-apiserver's compactor keeps the revision that it
-// will compact to in its next round (k8s.io/apiserver, storage/etcd3/compact.go).
-const compactRevKey = "compact_rev_key"
 
 // rateWindow is for how long the write rate is measured where a margin in time
 // has to become a number of revisions.
@@ -99,7 +96,7 @@ func (c *compaction) look(ctx context.Context, view cluster.View) (compactFacts,
 	}
 	// A linearizable read: it tells the newest revision there is, and fails
 	// here, before anything was changed, where there is no quorum.
-	marker, err := quorum.Get(ctx, compactRevKey)
+	marker, err := quorum.Get(ctx, keys.CompactRevKey)
 	if err != nil {
 		return f, err
 	}

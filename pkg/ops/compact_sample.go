@@ -11,6 +11,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/revclock"
 )
@@ -113,7 +114,7 @@ func (s *RevisionSampler) look(ctx context.Context) (id uint64, rev int64, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	r, err := quorum.Get(ctx, compactRevKey)
+	r, err := quorum.Get(ctx, keys.CompactRevKey)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -221,7 +222,7 @@ func KnownRevisions(ctx context.Context, client *cluster.Client, keep time.Durat
 	if err != nil {
 		return nil, err
 	}
-	r, err := quorum.Get(ctx, compactRevKey)
+	r, err := quorum.Get(ctx, keys.CompactRevKey)
 	if err != nil {
 		return nil, err
 	}

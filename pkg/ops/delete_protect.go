@@ -10,11 +10,11 @@ import (
 
 // Names of what is protected beside resources and namespaces.
 const (
-	protectMarker   = compactRevKey   // kube-apiserver's compactor reads it
-	protectElection = "kvd-elections" // kvd's own, of running schedules
-	protectAll      = "every-key"     // a selection that leaves nothing
-	protectStray    = "stray-objects" // of Kubernetes, below no root that is known
-	protectSpace    = "namespace/"    // and the name of a namespace that the cluster itself lives in
+	protectMarker   = keys.CompactRevKey // kube-apiserver's compactor reads it
+	protectElection = "kvd-elections"    // kvd's own, of running schedules
+	protectAll      = "every-key"        // a selection that leaves nothing
+	protectStray    = "stray-objects"    // of Kubernetes, below no root that is known
+	protectSpace    = "namespace/"       // and the name of a namespace that the cluster itself lives in
 )
 
 // protectedResources may not go by a slip, each as --i-mean-it names it. Deleting

@@ -5,11 +5,9 @@ import (
 	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-)
 
-// compactRevKey is the marker on which the compactors of all kube-apiservers
-// agree (k8s.io/apiserver, pkg/storage/etcd3/compact.go).
-const compactRevKey = "compact_rev_key"
+	"kvd/pkg/ops/kube/keys"
+)
 
 // compactor plays the one that is built into every kube-apiserver: each five
 // minutes it writes into the marker how far it compacts next, and compacts to
@@ -23,9 +21,9 @@ type compactor struct {
 // round, which only leaves a marker. Errors are etcd's.
 func (c *compactor) round(ctx context.Context, etcd *clientv3.Client) (int64, error) {
 	resp, err := etcd.Txn(ctx).
-		If(clientv3.Compare(clientv3.Version(compactRevKey), "=", c.version)).
-		Then(clientv3.OpPut(compactRevKey, strconv.FormatInt(c.rev, 10))).
-		Else(clientv3.OpGet(compactRevKey)).
+		If(clientv3.Compare(clientv3.Version(keys.CompactRevKey), "=", c.version)).
+		Then(clientv3.OpPut(keys.CompactRevKey, strconv.FormatInt(c.rev, 10))).
+		Else(clientv3.OpGet(keys.CompactRevKey)).
 		Commit()
 	if err != nil {
 		return 0, err

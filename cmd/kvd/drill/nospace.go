@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/progress"
 )
 
@@ -37,7 +38,7 @@ func Nospace(ctx context.Context, o Options, sink progress.Sink) (Report, error)
 	}
 	s := &nospace{o: o, r: Report{
 		Drill: "nospace", Remedy: o.Remedy, Members: o.Members, QuotaBytes: o.QuotaBytes, StartedAt: time.Now().UTC(),
-		Compactor: CompactorReport{Key: compactRevKey},
+		Compactor: CompactorReport{Key: keys.CompactRevKey},
 	}}
 	s.scene = scene{drill: s.r.Drill, symptom: "KVD-SPACE-001", keep: o.Keep, sink: sink, ending: &s.r.Ending, told: func(p Phase) {
 		if o.Told != nil {

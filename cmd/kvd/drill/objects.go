@@ -54,7 +54,7 @@ const (
 	endpointsOf    = 10 // a slice
 	bytesOfConfig  = 4 << 10
 	electedLeader  = "kube-controller-manager"
-	registryPrefix = "/registry/"
+	registryPrefix = "/registry/" // that Kubernetes' objects are under
 )
 
 func newMaker() *maker {

@@ -168,7 +168,7 @@ func (s *restoring) writeOn(ctx context.Context, m *cluster.MemberClient) error 
 	s.watcher.adopt(s.saved)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	heard := m.Etcd().Watch(watching, registry, fromHere(s.watcher.revision+1)...)
+	heard := m.Etcd().Watch(watching, registryPrefix, fromHere(s.watcher.revision+1)...)
 	enough := s.load.writes.Load() + int64(s.o.Writes)
 	if err := s.load.run(ctx, func() bool { return s.load.writes.Load() >= enough }); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (s *restoring) writeOn(ctx context.Context, m *cluster.MemberClient) error 
 	if err := s.watcher.listen(ctx, heard, s.r.LastRevision); err != nil {
 		return m.Explain(ctx, "watch", err)
 	}
-	s.r.Watcher = RestoreWatcher{Prefix: registry, ListRevision: s.saved.revision, Events: s.watcher.events, Revision: s.watcher.revision}
+	s.r.Watcher = RestoreWatcher{Prefix: registryPrefix, ListRevision: s.saved.revision, Events: s.watcher.events, Revision: s.watcher.revision}
 	return nil
 }
 

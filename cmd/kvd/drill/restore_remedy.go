@@ -75,7 +75,7 @@ func (s *restoring) rise(ctx context.Context, bump int64) (RestoreRun, error) {
 // look notes what there is after the start, and how a read fares at the revision
 // that the watcher knows.
 func (s *restoring) look(ctx context.Context, m *cluster.MemberClient, run *RestoreRun) error {
-	first, err := m.Etcd().Get(ctx, registry, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	first, err := m.Etcd().Get(ctx, registryPrefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return m.Explain(ctx, "get", err)
 	}

@@ -11,9 +11,6 @@ import (
 	"kvd/pkg/ops/cluster"
 )
 
-// registry is what Kubernetes' objects are under.
-const registry = "/registry/"
-
 // informer is a client as Kubernetes has them: it lists once, then watches from
 // there, and knows the revision of the last thing it heard.
 type informer struct {
@@ -77,8 +74,8 @@ func (s *restoring) rewatch(ctx context.Context, members []*cluster.MemberClient
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	out := renewed{watch: RestoreWatch{Through: s.cluster.Name(watchThrough), FromRevision: from}}
-	old := m.Etcd().Watch(ctx, registry, fromHere(from)...)
-	fresh := m.Etcd().Watch(ctx, registry, clientv3.WithPrefix())
+	old := m.Etcd().Watch(ctx, registryPrefix, fromHere(from)...)
+	fresh := m.Etcd().Watch(ctx, registryPrefix, clientv3.WithPrefix())
 	out.writes = s.renewals(ctx, members)
 	if missing := writtenMissing(out.writes); len(missing) > 0 {
 		return out, &verdict{outcome: NotRemedied, missing: missing}

@@ -9,6 +9,13 @@ package keys
 
 import "strings"
 
+// CompactRevKey is the marker on which the compactors of all kube-apiservers agree:
+// each round writes into it the revision that the next round compacts to. It is under
+// no prefix.
+//
+// Source: k8s.io/apiserver, pkg/storage/etcd3/compact.go (compactRevKey).
+const CompactRevKey = "compact_rev_key"
+
 // Key is what the key of an object says. The API group of a built-in resource
 // is not in its key; that of a custom resource is.
 type Key struct {
