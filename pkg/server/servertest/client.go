@@ -50,8 +50,9 @@ func (c *Cluster) Leader(tb testing.TB) int {
 	ctx := Context(tb, 30*time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	clients := map[int]*clientv3.Client{} // one of each member, however often it is asked
 	for {
-		if i, ok := c.findLeader(ctx, tb); ok {
+		if i, ok := c.findLeader(ctx, tb, clients); ok {
 			return i
 		}
 		select {
@@ -62,14 +63,17 @@ func (c *Cluster) Leader(tb testing.TB) int {
 	}
 }
 
-func (c *Cluster) findLeader(ctx context.Context, tb testing.TB) (int, bool) {
+func (c *Cluster) findLeader(ctx context.Context, tb testing.TB, clients map[int]*clientv3.Client) (int, bool) {
 	tb.Helper()
 	for i := range c.Len() {
 		if !c.Running(i) {
 			continue
 		}
+		if clients[i] == nil {
+			clients[i] = c.Client(tb, c.Endpoint(i))
+		}
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		st, err := c.Client(tb, c.Endpoint(i)).Status(ctx, c.Endpoint(i))
+		st, err := clients[i].Status(ctx, c.Endpoint(i))
 		cancel()
 		if err == nil && st.Leader == st.Header.MemberId {
 			return i, true
