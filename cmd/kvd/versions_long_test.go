@@ -269,7 +269,8 @@ func findings(o outcome) map[string]string {
 		if id, ok := f["id"].(string); ok { // of kvd diagnose
 			cause, message = id, fmt.Sprint(f["summary"])
 			if next, _ := f["remedy"].([]any); len(next) > 0 {
-				hint = fmt.Sprint(next[0])
+				step, _ := next[0].(map[string]any)
+				hint = fmt.Sprint(step["purpose"])
 			}
 		}
 		out[cause] = message + ": " + hint
