@@ -38,6 +38,18 @@ func DefaultCompactOptions() CompactOptions {
 	return CompactOptions{Pause: time.Second, Physical: true, Timeout: 10 * time.Minute}
 }
 
+// check finds what cannot be meant by a compaction's steps.
+func (o CompactOptions) check(op string) error {
+	usage := func(msg string) error { return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: msg} }
+	switch {
+	case o.Step < 0:
+		return usage(fmt.Sprintf("--step %d: want a number of revisions, or 0 for all at once", o.Step))
+	case o.Pause < 0:
+		return usage(fmt.Sprintf("--pause %s: want 0 or more", o.Pause))
+	}
+	return nil
+}
+
 // compaction is one compaction being planned or run.
 type compaction struct {
 	client *cluster.Client
@@ -50,6 +62,9 @@ type compaction struct {
 // Kubernetes', it takes rateWindow to measure the write rate.
 func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View, o CompactOptions, sink progress.Sink) (*plan.Plan, error) {
 	c := &compaction{client: client, opts: o, sink: sink}
+	if err := o.check("compact"); err != nil {
+		return nil, err
+	}
 	if view.HasAlarm(cluster.AlarmCorrupt) {
 		return nil, &fault.Error{Kind: fault.Refused, Cause: cluster.CauseCorrupt, Op: "compact",
 			Msg:  "a CORRUPT alarm is raised, and etcd refuses compactions until it is cleared",

@@ -80,7 +80,7 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 }
 
 func (o RecoverOptions) check() error {
-	if o.TargetUsage <= 0 || o.TargetUsage >= 1 {
+	if !(o.TargetUsage > 0 && o.TargetUsage < 1) { // which a NaN is not either
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
 			Msg: fmt.Sprintf("--target-usage %g: want a ratio between 0 and 1, for example 0.9", o.TargetUsage)}
 	}
@@ -88,7 +88,7 @@ func (o RecoverOptions) check() error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
 			Msg: fmt.Sprintf("--keep-revisions %d: want 0 or more, or -1 to let kvd choose", o.KeepRevisions)}
 	}
-	return nil
+	return o.Compact.check("alarm recover")
 }
 
 // refuse names what makes a rescue impossible from the start.

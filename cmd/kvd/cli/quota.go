@@ -94,7 +94,7 @@ func (o quotaOptions) check() error {
 		return usage("--watch needs an interval above zero")
 	case o.top < 0:
 		return usage("--top can't be negative")
-	case o.WarnAt <= 0 || o.WarnAt > 1:
+	case !(o.WarnAt > 0 && o.WarnAt <= 1): // which a NaN is not either
 		return usage(fmt.Sprintf("--warn-at %g is not a share: want more than 0, at most 1", o.WarnAt))
 	case o.sample <= 0:
 		return usage("--sample needs a size; --members-only reads nothing")
