@@ -208,11 +208,22 @@ func (d *deletion) notes() []string {
 // deleteHint says how to make room where live data takes it: with the first of these
 // groups, or with any.
 func deleteHint(groups []keyspace.Group) string {
-	which := "--resource or --prefix of what can go"
+	which := "--prefix PREFIX"
 	if len(groups) > 0 {
-		if which = "--resource " + groups[0].Resource; groups[0].Resource == "" {
-			which = fmt.Sprintf("--prefix %q", string(groups[0].Prefix))
+		switch g := groups[0]; {
+		case g.Resource != "":
+			which = "--resource " + g.Resource
+		case g.Prefix != "": // that of everything is refused
+			which = fmt.Sprintf("--prefix %q", string(g.Prefix))
 		}
 	}
 	return "delete what can go, which works while NOSPACE is raised (`kvd keys delete " + which + " --dry-run` shows what would)"
+}
+
+// groupText names a group of keys, also one of keys that begin alike in nothing.
+func groupText(g keyspace.Group) string {
+	if g.Prefix == "" {
+		return "keys without a common prefix"
+	}
+	return fmt.Sprintf("%q", string(g.Prefix))
 }

@@ -162,7 +162,10 @@ func whatFills(r QuotaReport) []Finding {
 	if f.LastCompact > 0 {
 		last = fmt.Sprintf("last compacted to revision %d", f.LastCompact)
 	}
+	unsure := f.Live.Error >= mostly*float64(f.DBSize) // too little was read to tell live data from history
 	switch {
+	case unsure && f.FreeRatio < mostly:
+		return nil
 	case f.HistoryRatio >= mostly:
 		return []Finding{{Cause: FindHistory, Member: f.Member, Message: fmt.Sprintf(
 			"%.0f %% of the file (%s) is history: %d revisions kept, %.0f for each live key; %s",
@@ -187,8 +190,8 @@ func liveFinding(r QuotaReport) Finding {
 	}
 	if len(r.Content.Groups) > 0 {
 		g := r.Content.Groups[0]
-		out.Message += fmt.Sprintf("; the most of it is %q: %d keys, %s, %.0f %% of the live bytes",
-			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
+		out.Message += fmt.Sprintf("; the most of it is %s: %d keys, %s, %.0f %% of the live bytes",
+			groupText(g), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
 	}
 	out.Hint = "compaction and defrag won't help: " + deleteHint(r.Content.Groups) + ", or raise --quota-backend-bytes (etcd suggests 8 GiB at most)"
 	return out

@@ -153,8 +153,8 @@ func (r *recovery) biggest(ctx context.Context, view cluster.View) []keyspace.Gr
 func groupsText(groups []keyspace.Group) string {
 	var said []string
 	for _, g := range groups {
-		said = append(said, fmt.Sprintf("%q: %d keys, %s, %.0f %% of the live bytes",
-			string(g.Prefix), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share))
+		said = append(said, fmt.Sprintf("%s: %d keys, %s, %.0f %% of the live bytes",
+			groupText(g), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share))
 	}
 	return strings.Join(said, "; ")
 }

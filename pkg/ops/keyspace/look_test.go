@@ -170,6 +170,24 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// However small the sample may be, a value is read, and what one value cannot tell is
+// not said to be known.
+func TestLookReadsOneValueAtLeast(t *testing.T) {
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1}})
+	fill(t, c.Client(t), 100, func(i int) string { return fmt.Sprintf("/registry/pods/a/%d", i) }, func(int) int { return 4096 })
+	o := keyspace.DefaultLookOptions()
+	o.SampleBytes = 1
+	u, err := keyspace.Look(t.Context(), connect(t, c, 0), o, progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, e := range map[string]keyspace.Estimate{"live": u.Live, "in pages": u.InPages, "the group": u.Groups[0].Bytes} {
+		if e.Bytes < 100*4096 || e.Error < e.Bytes {
+			t.Errorf("%s: %.0f ± %.0f of one value; want all of it, and that it is not known", what, e.Bytes, e.Error)
+		}
+	}
+}
+
 func TestMeasureWriteRate(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1}})
 	cli, m := c.Client(t), connect(t, c, 0)

@@ -27,6 +27,7 @@ type sampler struct {
 	precision float64
 	sink      progress.Sink
 	groups    []*stratum
+	any       bool // a value was read
 }
 
 func newSampler(r *reader, t *tally, o LookOptions, sink progress.Sink) *sampler {
@@ -79,6 +80,7 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 			// Cannot happen: at one revision a key that was listed is there.
 			return fault.New(fault.Internal, "a key that was listed has no value at the same revision")
 		}
+		s.any = true
 		for i, kv := range kvs {
 			g.measure(s.t.cellOf(g, string(kv.Key)), batched[i].window, kv)
 			s.t.lease(kv)
@@ -90,14 +92,15 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 
 // batch returns how many values to read at once: as many as should come to
 // responseTarget, one where nothing is known of their size, none where the
-// budget has no room for the next.
+// budget has no room for the next. One value is read whatever the budget: without
+// any there is no estimate, and what is live would be taken for history.
 func (s *sampler) batch(g *stratum, want int64) int64 {
 	left := float64(s.budget - s.r.bytes)
-	if left <= 0 || (g.record.n > 0 && g.record.mean > left) {
-		return 0
-	}
-	if g.record.n == 0 {
+	if g.record.n == 0 && (left > 0 || !s.any) {
 		return 1
+	}
+	if left <= 0 || g.record.mean > left {
+		return 0
 	}
 	// Values differ: reckon with the largest that was seen, but let one giant
 	// among many small ones not slow the rest down to single reads.

@@ -299,7 +299,13 @@ func (t *tally) fill(u *Usage) {
 			sum = average * float64(s.keys)
 			v = sum * sum
 		}
+		if s.record.n == 1 && s.keys > 1 { // one value does not tell how much they differ
+			v = sum * sum
+		}
 		p, pv := s.pages.total(s.keys)
+		if s.record.n == 1 && s.keys > 1 {
+			pv = p * p
+		}
 		if s.record.n == 0 {
 			p, pv = sum/fillPercent, v
 		}

@@ -1,0 +1,50 @@
+package ops
+
+import (
+	"strings"
+	"testing"
+
+	"kvd/pkg/ops/keyspace"
+)
+
+// What is recommended where live data is too large must be a command that kvd takes.
+func TestDeleteHint(t *testing.T) {
+	for name, tc := range map[string]struct {
+		groups []keyspace.Group
+		want   string
+	}{
+		"nothing known":    {nil, "kvd keys delete --prefix PREFIX --dry-run"},
+		"a resource":       {[]keyspace.Group{{Prefix: "/registry/events/", Resource: "events"}}, "kvd keys delete --resource events --dry-run"},
+		"a prefix":         {[]keyspace.Group{{Prefix: "/app/"}}, `kvd keys delete --prefix "/app/" --dry-run`},
+		"no common prefix": {[]keyspace.Group{{Prefix: ""}}, "kvd keys delete --prefix PREFIX --dry-run"},
+	} {
+		if got := deleteHint(tc.groups); !strings.Contains(got, "`"+tc.want+"`") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := groupsText([]keyspace.Group{{Keys: 3}}); !strings.HasPrefix(got, "keys without a common prefix: 3 keys") {
+		t.Error(got)
+	}
+}
+
+// What most of a file is, is named where it is known, and only there.
+func TestWhatFills(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		file FileContent
+		want string
+	}{
+		"history":                        {FileContent{DBSize: 100 * mib, HistoryRatio: 0.9, LiveRatio: 0.1, Live: keyspace.Estimate{Bytes: 10 * mib, Error: mib}}, FindHistory},
+		"live":                           {FileContent{DBSize: 100 * mib, HistoryRatio: 0.1, LiveRatio: 0.9, Live: keyspace.Estimate{Bytes: 90 * mib, Error: mib}}, FindLive},
+		"one value read, and that small": {FileContent{DBSize: 100 * mib, HistoryRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, ""},
+		"free, which is exact":           {FileContent{DBSize: 100 * mib, FreeRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, FindFree},
+	} {
+		got := ""
+		for _, f := range whatFills(QuotaReport{File: &tc.file, Content: &keyspace.Usage{}}) {
+			got += f.Cause
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
