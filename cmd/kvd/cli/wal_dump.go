@@ -73,7 +73,8 @@ named, with their kind where the value has it.
 
 A record that is cut short at the end of the log is told on stderr and is no
 error. Other damage ends the dump with 7 and its place, behind all that stands
-before it; "kvd wal verify" reads on there.`,
+before it; "kvd wal verify" reads on there. With --follow it ends with 9 where the
+server has removed or cut off what was not read yet.`,
 		Cost: `Reads all segments twice, with bounded memory: first for what became of the entries. Nothing is locked, nothing is
   written, and nothing is sent to a cluster.`,
 		Example: `
@@ -82,7 +83,7 @@ before it; "kvd wal verify" reads on there.`,
   kvd wal dump /var/lib/etcd --prefix /registry/secrets/ -o json | jq -r '.index'
   kvd wal dump /var/lib/etcd --type auth,conf_change
   kvd wal dump /var/lib/etcd --follow --prefix /registry/leases/`,
-		Exits: []int{4, 7, 8},
+		Exits: []int{4, 7, 8, 9},
 	}.apply(cmd)
 }
 

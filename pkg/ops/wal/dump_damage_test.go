@@ -168,3 +168,42 @@ func TestDumpFollowsARepair(t *testing.T) {
 	}
 	equal(t, seen, "1 false 2 false 3 false 4 false 4 true 5 false 6 false")
 }
+
+// A server removes segments that it no longer needs, whether or not they were read: a
+// reader that was held up is told which entries it has missed.
+func TestDumpFollowMissesNothingSilently(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("first", "v", 0))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	o := DefaultDumpOptions()
+	o.Follow, o.Poll = true, time.Millisecond
+	var seen []uint64
+	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
+		if seen = append(seen, line.Index); len(seen) > 1 {
+			return nil
+		}
+		for range 90 {
+			l.add(l.next-1, put("more", strings.Repeat("v", 5000), 0))
+		}
+		segments, err := Segments(l.dir)
+		if err != nil || len(segments) < 5 {
+			return fmt.Errorf("%d segments, %w", len(segments), err)
+		}
+		for _, s := range segments[1:3] {
+			if err := os.Remove(filepath.Join(l.dir, s.Name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Cause != "wal_purged" || !strings.Contains(e.Hint, "--index") {
+		t.Errorf("after entries %v: %v", seen, err)
+	}
+	for i, index := range seen {
+		if index != uint64(i)+1 {
+			t.Errorf("%v", seen)
+		}
+	}
+}

@@ -3,10 +3,14 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"kvd/pkg/ops/fault"
 )
 
 // patience is how many looks in a row may find the same damage before it is
@@ -32,7 +36,9 @@ func follow(ctx context.Context, dir string, from Position, poll time.Duration, 
 	}
 	t := tail{dir: dir, from: from}
 	defer func() { t.close() }()
-	if err := t.open(Segment{Name: from.File}); err != nil {
+	first := Segment{Name: from.File}
+	first.Seq, first.Index, _ = parseName(first.Name)
+	if err := t.open(first); err != nil {
 		return err
 	}
 	tick := time.NewTicker(poll)
@@ -48,6 +54,9 @@ func follow(ctx context.Context, dir string, from Position, poll time.Duration, 
 			return err
 		}
 		if following != nil {
+			if following.Seq > t.r.seg.Seq+1 {
+				return purged(t.dir, *following)
+			}
 			if err := t.open(*following); err != nil {
 				return err
 			}
@@ -66,6 +75,11 @@ func (t *tail) open(seg Segment) error {
 	t.close()
 	path := filepath.Join(t.dir, seg.Name)
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if left, err := Segments(t.dir); err == nil && len(left) > 0 && left[0].Seq > seg.Seq {
+			return purged(t.dir, left[0])
+		}
+	}
 	if err != nil {
 		return unreadable(path, err)
 	}
@@ -73,6 +87,14 @@ func (t *tail) open(seg Segment) error {
 	t.r.open(seg, f, 0, true)
 	t.marks.reset(t.r.crc)
 	return nil
+}
+
+// purged says that a server has removed segments which were not read yet, and which
+// is the first behind them. That is no damage: it keeps as many as --max-wals says.
+func purged(dir string, next Segment) error {
+	return &fault.Error{Kind: fault.Inconclusive, Cause: "wal_purged", Op: "follow the WAL", Subject: dir,
+		Msg:  fmt.Sprintf("the server has removed segments before they were read: what it wrote before entry %d is not shown", next.Index),
+		Hint: fmt.Sprintf("go on with --index %d..; whoever reads the output must not be slower than the server writes", next.Index)}
 }
 
 func (t *tail) close() {
