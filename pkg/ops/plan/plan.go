@@ -193,7 +193,12 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 }
 
 func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progress.Sink) error {
+	planned := res.Reason
 	err := s.guarded(ctx, op, res, sink)
+	said := res.Reason
+	if said == planned { // why it was planned is no part of why it ended
+		said = ""
+	}
 	var sk skip
 	switch {
 	case err == nil:
@@ -206,10 +211,10 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 		}
 		err = interrupted()
 	case ctx.Err() != nil:
-		res.State, res.Reason = Interrupted, reasons(fault.Why(err), res.Reason)
+		res.State, res.Reason = Interrupted, reasons(fault.Why(err), said)
 		err = interrupted()
 	default:
-		res.State, res.Reason = Failed, reasons(fault.Why(err), res.Reason)
+		res.State, res.Reason = Failed, reasons(fault.Why(err), said)
 	}
 	sink.Event(progress.Event{Op: op, Subject: res.Subject, Phase: res.Action, State: string(res.State), Note: res.Reason})
 	return err

@@ -90,6 +90,27 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Why a step was planned is not said to be why it failed; what it has said of itself
+// since is.
+func TestReasonOfAFailure(t *testing.T) {
+	for what, want := range map[string]string{"": "it broke", "found out": "it broke; found out"} {
+		var ran []string
+		s := script("fails", &ran)
+		s.Reason = "if it gains by then"
+		do := s.Do
+		s.Do = func(ctx context.Context, r *plan.StepResult) error {
+			if what != "" {
+				r.Reason = what
+			}
+			return do(ctx, r)
+		}
+		p := plan.Plan{Op: "x", Steps: []plan.Step{s}}
+		if r, _ := p.Run(t.Context(), nil, progress.Discard); r.Steps[0].Reason != want {
+			t.Errorf("%q, want %q", r.Steps[0].Reason, want)
+		}
+	}
+}
+
 func TestStopLetsTheStepInHandFinish(t *testing.T) {
 	var ran []string
 	stop := make(chan struct{})
