@@ -116,7 +116,7 @@ func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 	})
 	err = errors.Join(err, out.Flush())
 	if err == nil && sum.Shown == 0 {
-		app.warn("nothing of what was asked for is among the entries of the log, %d in number, the last of which has index %d", sum.Entries, sum.Last)
+		app.warn("%s", nothingShown(sum))
 	}
 	if sum.Torn != nil {
 		app.warn("the log ends with a record that is cut short, or is being written: %s, %s", sum.Torn.File, sum.Torn)

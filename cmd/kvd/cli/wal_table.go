@@ -9,13 +9,28 @@ import (
 	"kvd/pkg/ops/wal"
 )
 
+// walEnd says how far a log goes. That of a member which began with a snapshot has no
+// entry at first, and stands at the snapshot's.
+func walEnd(l wal.Listing) string {
+	if l.Entries > 0 {
+		return fmt.Sprintf("last entry %d of term %d", l.Last.Index, l.Last.Term)
+	}
+	var newest wal.Mark
+	for _, s := range l.Segments {
+		for _, m := range s.Snaps {
+			newest = m
+		}
+	}
+	return fmt.Sprintf("no entry behind the snapshot at %d of term %d", newest.Snapshot.Index, newest.Term)
+}
+
 func walListTable(l wal.Listing) func(io.Writer) error {
 	return func(w io.Writer) error {
 		fmt.Fprintf(w, "%s: member %s of cluster %s, %s", render.Safe(l.Dir), l.Member, l.Cluster, count(len(l.Segments), "segment"))
 		if l.Live != "" {
 			fmt.Fprintf(w, ", written to by %s", render.Safe(l.Live))
 		}
-		fmt.Fprintf(w, "\nlast entry %d of term %d, commit %d, %s of %s used\n", l.Last.Index, l.Last.Term, l.State.Commit, sizeText(l.Used), sizeText(l.Bytes))
+		fmt.Fprintf(w, "\n%s, commit %d, %s of %s used\n", walEnd(l), l.State.Commit, sizeText(l.Used), sizeText(l.Bytes))
 		if err := walSegmentColumns().Write(w, l.Segments); err != nil {
 			return err
 		}

@@ -171,6 +171,9 @@ func (x *exam) remark(files []OtherFile) {
 // withoutLog judges a data directory that has a database and no log. Where it has
 // neither, it is the error.
 func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (*Verification, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, noLog // a segment, say: the folder is wanted
+	}
 	v := &Verification{Damages: []Break{}, Findings: []Finding{}, Verdict: Verdict{Outcome: Starts, Why: "no log, and nothing was applied: a new member's"}}
 	for _, path := range []string{o.DB, filepath.Join(dir, "member", "snap", "db"), filepath.Join(dir, "snap", "db"), besideDB(dir)} {
 		if path == "" {
