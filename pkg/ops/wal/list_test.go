@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -60,5 +62,17 @@ func TestList(t *testing.T) {
 	}
 	if want := []string{FileBroken, FilePrepared, FileUnknown, FileMisnamed, FileAside, FileCreating}; !slices.Equal(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
+	}
+}
+
+// A pipe that is named like a segment is told, and not waited for.
+func TestAPipeIsNoSegment(t *testing.T) {
+	l := newLog(t)
+	l.add(0, put("k", "v", 0))
+	if err := syscall.Mkfifo(filepath.Join(l.dir, "0000000000000001-00000000000000ff.wal"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(t.Context(), l.dir); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Error(err)
 	}
 }

@@ -90,6 +90,9 @@ func Segments(dir string) ([]Segment, error) {
 		if err != nil {
 			return nil, unreadable(filepath.Join(dir, e.Name()), err)
 		}
+		if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice) != 0 { // to open a pipe would wait for ever
+			return nil, unreadable(filepath.Join(dir, e.Name()), errors.New("no regular file"))
+		}
 		out = append(out, Segment{Name: e.Name(), Seq: seq, Index: index, Bytes: info.Size()})
 	}
 	slices.SortFunc(out, func(a, b Segment) int { return cmp.Compare(a.Name, b.Name) })
