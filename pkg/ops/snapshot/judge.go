@@ -48,16 +48,13 @@ func (e *examination) judge() judgement {
 		return judgement{NotRestorable, ClassTornCopy,
 			fmt.Sprintf("%s, and the pages are of different moments: a copy made while a server was writing%s", count(e.damaged, "piece of damage", "pieces of damage"), e.lostWords()),
 			copyAnew()}
-	case pages > 0 && e.hashes.state == HashAbsent:
-		return judgement{NotRestorable, ClassBadPages, count(pages, "damaged page", "damaged pages") + e.lostWords(),
-			restoreOther() + "; a copy made while a server was writing can have such pages too"}
 	case pages > 0:
-		return judgement{NotRestorable, ClassBadPages, count(pages, "damaged page", "damaged pages") + e.lostWords() + e.whenDamaged(), restoreOther()}
+		return judgement{NotRestorable, ClassBadPages, count(pages, "damaged page", "damaged pages") + e.lostWords() + e.whenDamaged(), restoreOther() + e.maybeTorn("pages")}
 	case freelist > 0:
 		return judgement{NotRestorable, ClassBadFreelist, "the stored freelist is damaged; all data pages are well",
 			"nothing is lost: with its reference to the freelist removed a server finds the free pages itself. etcd stores no freelist; another tool has opened the file for writing"}
 	case records > 0:
-		return judgement{NotRestorable, ClassBadRecords, count(records, "record does not decode", "records do not decode") + e.lostWords() + e.whenDamaged(), restoreOther()}
+		return judgement{NotRestorable, ClassBadRecords, count(records, "record does not decode", "records do not decode") + e.lostWords() + e.whenDamaged(), restoreOther() + e.maybeTorn("records")}
 	case e.hashes.extraBytes > 0 && e.hashes.state == HashMatches:
 		return judgement{NotRestorable, ClassExtraBytes,
 			fmt.Sprintf("whole, with %s behind it; the content's hash matches when %s ignored. A restore takes it for a file without a hash",
@@ -81,7 +78,7 @@ func (e *examination) judge() judgement {
 	case e.gaps > 0:
 		return judgement{WithLoss, ClassMissing, e.gapWords() + e.whenDamaged(), restoreOther()}
 	case e.inconsistent > 0:
-		return judgement{WithLoss, ClassBadRecords, strings.TrimPrefix(e.contradiction(), "; ") + e.whenDamaged(), restoreOther()}
+		return judgement{WithLoss, ClassBadRecords, strings.TrimPrefix(e.contradiction(), "; ") + e.whenDamaged(), restoreOther() + e.maybeTorn("records")}
 	case e.hashes.cut > 0:
 		return e.judgeCutHash()
 	case e.hashes.state == HashAbsent:

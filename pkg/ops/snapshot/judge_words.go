@@ -89,6 +89,15 @@ func (e *examination) whenDamaged() string {
 	return ""
 }
 
+// maybeTorn says what damage of a file without a hash can come from as well: the
+// header of a page and the rest of it can be of different moments.
+func (e *examination) maybeTorn(what string) string {
+	if e.hashes.state == HashAbsent {
+		return "; a copy made while a server was writing can have such " + what + " too"
+	}
+	return ""
+}
+
 func (e *examination) contradiction() string {
 	if e.inconsistent == 0 {
 		return ""
