@@ -131,10 +131,18 @@ func fill(vals []Value) (cluster.Config, error) {
 			}
 		}
 		if err != nil {
-			return c, &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: v.Key, Subject: v.Origin, Msg: err.Error()}
+			return c, &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: "settings", Subject: v.where(), Msg: err.Error()}
 		}
 	}
 	return c, nil
+}
+
+// where names a setting by its flag, or by its key and the source that has it.
+func (v Value) where() string {
+	if v.Origin == "--"+v.Key {
+		return v.Origin
+	}
+	return v.Key + " of " + v.Origin
 }
 
 func positive(s string) (time.Duration, error) {

@@ -207,7 +207,7 @@ func splitUser(vals []Value) ([]Value, error) {
 		return vals, nil
 	}
 	if name == "" {
-		return nil, &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: User, Subject: vals[i].Origin,
+		return nil, &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: "settings", Subject: vals[i].where(),
 			Msg: "there is no name before the colon", Hint: "give NAME:PASSWORD"}
 	}
 	vals[i].text = name

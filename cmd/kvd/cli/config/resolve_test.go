@@ -175,9 +175,9 @@ func TestBadValuesNameTheirOrigin(t *testing.T) {
 		says string
 	}{
 		{Input{ClusterName: "nope", Getenv: env(), File: f}, "nope"},
-		{Input{Getenv: env("KVD_DIAL_TIMEOUT=soon"), File: f}, "KVD_*"},
+		{Input{Getenv: env("KVD_DIAL_TIMEOUT=soon"), File: f}, "settings dial-timeout of environment KVD_*: "},
 		{Input{Getenv: env("KVD_ENDPOINTS=a", "KVD_INSECURE_SKIP_TLS_VERIFY=perhaps"), File: f}, "KVD_*"},
-		{Input{Flags: map[string]string{MemberTimeout: "0s"}, Getenv: env(), File: f}, "--member-timeout"},
+		{Input{Flags: map[string]string{MemberTimeout: "0s"}, Getenv: env(), File: f}, "settings --member-timeout: "},
 		{Input{Flags: map[string]string{PasswordFile: "/no/such"}, Getenv: env(), File: f}, "--password-file"},
 	} {
 		_, err := Resolve(c.in)
