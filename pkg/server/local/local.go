@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,7 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	members []*member
+	claims  []io.Closer // of ports, see claim
 }
 
 // portTries is how often a start is repeated because another process took a
@@ -150,7 +152,7 @@ func (o *Options) complete() error {
 
 // addMembers appends n members with folders and ports of their own.
 func (c *Cluster) addMembers(n int) error {
-	ports, err := freePorts(3 * n)
+	ports, err := c.takePorts(3 * n)
 	if err != nil {
 		return failed("prepare", "", err, "no free ports on loopback", "")
 	}
@@ -180,7 +182,7 @@ func (c *Cluster) addMembers(n int) error {
 // renew chooses new ports and empties the folders, after a failed first start.
 func (c *Cluster) renew() error {
 	members := c.all()
-	ports, err := freePorts(3 * len(members))
+	ports, err := c.takePorts(3 * len(members))
 	if err != nil {
 		return failed("prepare", "", err, "no free ports on loopback", "")
 	}
@@ -257,6 +259,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 func (c *Cluster) Close() error {
 	c.killAll()
 	c.closeGates()
+	c.dropClaims()
 	if !c.ownRoot {
 		return nil
 	}

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"strings"
+	"syscall"
 )
 
 // Ports are taken from below the range from which the kernel gives ports to
@@ -17,8 +20,10 @@ const (
 	portAttempts         = 2000
 )
 
-// freePorts returns n different ports on loopback that nobody listens on now.
-func freePorts(n int) ([]int, error) {
+// takePorts returns n different ports on loopback that nobody listens on now, and that
+// no other Cluster of this machine takes before this one is closed: also not while a
+// member is down that had one of them.
+func (c *Cluster) takePorts(n int) ([]int, error) {
 	end := ephemeralStart()
 	held := make([]net.Listener, 0, n)
 	defer func() {
@@ -40,9 +45,38 @@ func freePorts(n int) ([]int, error) {
 			continue
 		}
 		held = append(held, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		port = l.Addr().(*net.TCPAddr).Port
+		if c.claim(port) {
+			ports = append(ports, port)
+		}
 	}
 	return nil, fmt.Errorf("found %d of %d in %d tries", len(ports), n, portAttempts)
+}
+
+// claim reports whether a port is this cluster's now. What tells others is a socket in
+// Linux's abstract name space, which belongs to the network namespace as ports do, and
+// is gone with the process (unix(7)). Other systems have none, and no claims.
+func (c *Cluster) claim(port int) bool {
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	l, err := net.Listen("unix", fmt.Sprintf("@kvd/port/%d", port))
+	if err != nil {
+		return !errors.Is(err, syscall.EADDRINUSE)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims = append(c.claims, l)
+	return true
+}
+
+func (c *Cluster) dropClaims() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.claims {
+		l.Close()
+	}
+	c.claims = nil
 }
 
 // ephemeralStart is the first port that the kernel gives to outgoing
