@@ -220,10 +220,12 @@ func deleteHint(groups []keyspace.Group) string {
 	return "delete what can go, which works while NOSPACE is raised (`kvd keys delete " + which + " --dry-run` shows what would)"
 }
 
-// groupText names a group of keys, also one of keys that begin alike in nothing.
+// groupText says how much a group of keys has, also one of keys that begin alike in
+// nothing.
 func groupText(g keyspace.Group) string {
+	name := fmt.Sprintf("%q", string(g.Prefix))
 	if g.Prefix == "" {
-		return "keys without a common prefix"
+		name = "keys without a common prefix"
 	}
-	return fmt.Sprintf("%q", string(g.Prefix))
+	return fmt.Sprintf("%s: %d keys, %s, %.0f %% of the live bytes", name, g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
 }

@@ -190,8 +190,7 @@ func liveFinding(r QuotaReport) Finding {
 	}
 	if len(r.Content.Groups) > 0 {
 		g := r.Content.Groups[0]
-		out.Message += fmt.Sprintf("; the most of it is %s: %d keys, %s, %.0f %% of the live bytes",
-			groupText(g), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share)
+		out.Message += "; the most of it is " + groupText(g)
 	}
 	out.Hint = "compaction and defrag won't help: " + deleteHint(r.Content.Groups) + ", or raise --quota-backend-bytes (etcd suggests 8 GiB at most)"
 	return out

@@ -153,8 +153,7 @@ func (r *recovery) biggest(ctx context.Context, view cluster.View) []keyspace.Gr
 func groupsText(groups []keyspace.Group) string {
 	var said []string
 	for _, g := range groups {
-		said = append(said, fmt.Sprintf("%s: %d keys, %s, %.0f %% of the live bytes",
-			groupText(g), g.Keys, binary(int64(g.Bytes.Bytes)), 100*g.Share))
+		said = append(said, groupText(g))
 	}
 	return strings.Join(said, "; ")
 }
