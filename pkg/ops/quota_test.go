@@ -37,7 +37,7 @@ func (p *place) quotaReport(t *testing.T) ops.QuotaReport {
 func quotaWorlds() map[string]world {
 	return map[string]world{
 		"1 member 16 MiB":          {members: 1, quota: 16 * mib, keyFmt: "/registry/pods/default/p%d"},
-		"3 members 6 MiB":          {members: 3, quota: 6 * mib, keyFmt: "/registry/configmaps/kube-system/c%d"},
+		"3 members 10 MiB":         {members: 3, quota: 10 * mib, keyFmt: "/registry/configmaps/kube-system/c%d"},
 		"mTLS auth bin keys 8 MiB": {members: 1, quota: 8 * mib, secure: true, keyFmt: "\xff\xfe\x00%d"},
 	}
 }

@@ -1,0 +1,32 @@
+package servertest
+
+import (
+	"testing"
+	"time"
+)
+
+// waitSettled waits until every member has written its storage version, the
+// last record that a new member writes on its own. It does so once it has
+// learned the cluster's version, which can be after it has answered its first
+// request (monitorStorageVersion in etcdserver/server.go); a test that reads a
+// member's file, or counts its bytes, would otherwise meet two states.
+func (c *Cluster) waitSettled(tb testing.TB) {
+	tb.Helper()
+	ctx := Context(tb, 30*time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	cli := c.Client(tb)
+	for i := range c.Len() {
+		for {
+			status, err := cli.Status(ctx, c.Endpoint(i))
+			if err == nil && status.StorageVersion != "" {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				tb.Fatalf("%s has not written its storage version: %v", c.Name(i), err)
+			}
+		}
+	}
+}
