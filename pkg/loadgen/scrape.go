@@ -31,9 +31,9 @@ type target struct {
 	status        *cluster.MemberClient // where there are no metrics
 	first, last   *metrics.Sample       // first: where the measurement began
 	total         result.MemberTotals
-	earlier       result.MemberTotals // of the member's processes before this one; counters alone
-	restarted     bool                // since the row before
-	quota         int64               // bytes, 0: not known
+	earlier       result.Work // of the member's processes before this one
+	restarted     bool        // since the row before
+	quota         int64       // bytes, 0: not known
 	leader        bool
 	defragging    bool
 	compacted     float64
@@ -132,8 +132,7 @@ func (t *target) ask(ctx context.Context, client *http.Client, measuring bool) *
 		from = &metrics.Sample{At: from.At} // its counters began at 0 again; what came after the last look at the old ones is lost
 	}
 	if from != nil {
-		grown(metrics.Between(from, sample), &row.CPU, &row.LeaderChanges, &row.SlowApplies, &row.WALBytes, &row.PeerBytes, &row.ClientBytes, &row.PutBytes)
-		row.FsyncP99, row.CommitP99 = quantiles(metrics.Between(from, sample))
+		row.Work = workIn(metrics.Between(from, sample))
 	}
 	t.last = sample
 	t.add(sample, row, measuring)
@@ -151,17 +150,9 @@ func (t *target) askStatus(ctx context.Context) *result.MemberRow {
 	return &result.MemberRow{Name: t.name, DBSize: st.DBSize, DBInUse: st.DBInUse, Leader: st.Leader != 0 && st.Leader == t.status.ID()}
 }
 
-// grown fills in by how much each counter grew.
-func grown(d metrics.Delta, cpu, leaders, slow, wal, peer, client, put *float64) {
-	for name, to := range map[string]*float64{
-		metrics.CPUSeconds: cpu, metrics.LeaderChanges: leaders, metrics.SlowApplies: slow, metrics.WALBytes: wal,
-		metrics.PeerSentBytes: peer, metrics.ClientSentBytes: client, metrics.PutBytes: put,
-	} {
-		*to, _ = d.Counter(name, nil)
-	}
-}
-
-func quantiles(d metrics.Delta) (fsync, commit float64) {
+// workIn is what a member did between two samples.
+func workIn(d metrics.Delta) result.Work {
+	grown := func(name string) float64 { v, _ := d.Counter(name, nil); return v }
 	p99 := func(name string) float64 {
 		h, ok := d.Histogram(name, nil)
 		if !ok || h.Count == 0 {
@@ -169,7 +160,11 @@ func quantiles(d metrics.Delta) (fsync, commit float64) {
 		}
 		return h.Quantile(0.99)
 	}
-	return p99(metrics.WALFsync), p99(metrics.BackendCommit)
+	return result.Work{
+		CPU: grown(metrics.CPUSeconds), FsyncP99: p99(metrics.WALFsync), CommitP99: p99(metrics.BackendCommit),
+		LeaderChanges: grown(metrics.LeaderChanges), SlowApplies: grown(metrics.SlowApplies), WALBytes: grown(metrics.WALBytes),
+		PeerBytes: grown(metrics.PeerSentBytes), ClientBytes: grown(metrics.ClientSentBytes), PutBytes: grown(metrics.PutBytes),
+	}
 }
 
 // add brings the member's totals up to this sample.
@@ -181,19 +176,12 @@ func (t *target) add(sample *metrics.Sample, row *result.MemberRow, measuring bo
 	m := &t.total
 	switch {
 	case !measuring:
-		t.earlier = result.MemberTotals{}
+		t.earlier = result.Work{}
 	case t.restarted:
-		t.earlier, t.first = *m, &metrics.Sample{At: sample.At}
+		t.earlier, t.first = m.Work, &metrics.Sample{At: sample.At}
 	}
-	d := metrics.Between(t.first, sample)
 	m.DBAfter, m.InUseAfter, m.MemoryPeak = row.DBSize, row.DBInUse, max(m.MemoryPeak, row.Memory)
-	grown(d, &m.CPU, &m.LeaderChanges, &m.SlowApplies, &m.WALBytes, &m.PeerBytes, &m.ClientBytes, &m.PutBytes)
-	m.FsyncP99, m.CommitP99 = quantiles(d)
-	before := t.earlier
-	m.CPU, m.LeaderChanges, m.SlowApplies = m.CPU+before.CPU, m.LeaderChanges+before.LeaderChanges, m.SlowApplies+before.SlowApplies
-	m.WALBytes, m.PeerBytes, m.ClientBytes, m.PutBytes = m.WALBytes+before.WALBytes, m.PeerBytes+before.PeerBytes, m.ClientBytes+before.ClientBytes, m.PutBytes+before.PutBytes
-	// Histograms of two processes are not added: the worse one stands for both.
-	m.FsyncP99, m.CommitP99 = max(m.FsyncP99, before.FsyncP99), max(m.CommitP99, before.CommitP99)
+	m.Work = t.earlier.And(workIn(metrics.Between(t.first, sample)))
 }
 
 // notice tells what divides the run: a new leader, a compaction, a

@@ -30,7 +30,7 @@ func sample(n, perSecond int, pace time.Duration) *Run {
 			h.Record(pace * time.Duration(i+1+s%3))
 		}
 		r.Rows = append(r.Rows, Row{At: float64(s), Span: 1, Due: int64(perSecond), Sent: int64(perSecond), CPU: 0.125, Lag: 0.002, Memory: 20 << 20, Ops: []Latencies{{Op: op, Bytes: 600, Response: h}},
-			Members: []MemberRow{{Name: "m1", Leader: true, DBSize: 1 << 20, Memory: 50 << 20, WALBytes: 900, CPU: 0.1}}})
+			Members: []MemberRow{{Name: "m1", Leader: true, DBSize: 1 << 20, Memory: 50 << 20, Work: Work{WALBytes: 900, CPU: 0.1}}}})
 		r.Totals.Ops = addOps(r.Totals.Ops, []Latencies{{Op: op, Bytes: 600, Response: h, Service: h}})
 		r.Totals.Due, r.Totals.Sent = r.Totals.Due+int64(perSecond), r.Totals.Sent+int64(perSecond)
 	}

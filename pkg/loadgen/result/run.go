@@ -67,25 +67,17 @@ type Row struct {
 	Members []MemberRow `json:"members,omitempty"`
 }
 
-// MemberRow is what a member's metrics said at the end of a row, counters as
-// their growth since the row before.
+// MemberRow is what a member's metrics said at the end of a row, and its work since
+// the row before.
 type MemberRow struct {
-	Name          string  `json:"name"`
-	Leader        bool    `json:"leader,omitempty"`
-	DBSize        int64   `json:"db_size_bytes"`
-	DBInUse       int64   `json:"db_in_use_bytes"`
-	Memory        int64   `json:"resident_memory_bytes"`
-	CPU           float64 `json:"cpu_seconds"`
-	FsyncP99      float64 `json:"wal_fsync_p99_seconds"`
-	CommitP99     float64 `json:"backend_commit_p99_seconds"`
-	Pending       float64 `json:"proposals_pending"`
-	LeaderChanges float64 `json:"leader_changes"`
-	SlowApplies   float64 `json:"slow_applies"`
-	WALBytes      float64 `json:"wal_write_bytes"`
-	PeerBytes     float64 `json:"peer_sent_bytes"`
-	ClientBytes   float64 `json:"client_sent_bytes"`
-	PutBytes      float64 `json:"put_bytes"` // as the store counts them
-	Defragging    bool    `json:"defragmenting,omitempty"`
+	Name       string  `json:"name"`
+	Leader     bool    `json:"leader,omitempty"`
+	DBSize     int64   `json:"db_size_bytes"`
+	DBInUse    int64   `json:"db_in_use_bytes"`
+	Memory     int64   `json:"resident_memory_bytes"`
+	Pending    float64 `json:"proposals_pending"`
+	Defragging bool    `json:"defragmenting,omitempty"`
+	Work
 }
 
 // Event is something that divides a run: the quota reached, a new leader, a
@@ -178,21 +170,13 @@ type Totals struct {
 
 // MemberTotals are one member's own figures over what was measured.
 type MemberTotals struct {
-	Name          string  `json:"name"`
-	DBBefore      int64   `json:"db_size_before_bytes"`
-	DBAfter       int64   `json:"db_size_after_bytes"`
-	InUseBefore   int64   `json:"db_in_use_before_bytes"`
-	InUseAfter    int64   `json:"db_in_use_after_bytes"`
-	MemoryPeak    int64   `json:"resident_memory_peak_bytes"`
-	CPU           float64 `json:"cpu_seconds"`
-	FsyncP99      float64 `json:"wal_fsync_p99_seconds"`
-	CommitP99     float64 `json:"backend_commit_p99_seconds"`
-	LeaderChanges float64 `json:"leader_changes"`
-	SlowApplies   float64 `json:"slow_applies"`
-	WALBytes      float64 `json:"wal_write_bytes"`
-	PeerBytes     float64 `json:"peer_sent_bytes"`
-	ClientBytes   float64 `json:"client_sent_bytes"`
-	PutBytes      float64 `json:"put_bytes"`
+	Name        string `json:"name"`
+	DBBefore    int64  `json:"db_size_before_bytes"`
+	DBAfter     int64  `json:"db_size_after_bytes"`
+	InUseBefore int64  `json:"db_in_use_before_bytes"`
+	InUseAfter  int64  `json:"db_in_use_after_bytes"`
+	MemoryPeak  int64  `json:"resident_memory_peak_bytes"`
+	Work
 }
 
 // Run is the result of one run, or of several generators' together.

@@ -50,15 +50,8 @@ func join(a, b Row) Row {
 // of the rest.
 func joinMember(a, b MemberRow) MemberRow {
 	b.Memory = max(a.Memory, b.Memory)
-	b.FsyncP99, b.CommitP99 = max(a.FsyncP99, b.FsyncP99), max(a.CommitP99, b.CommitP99)
 	b.Pending = max(a.Pending, b.Pending)
-	b.CPU += a.CPU
-	b.LeaderChanges += a.LeaderChanges
-	b.SlowApplies += a.SlowApplies
-	b.WALBytes += a.WALBytes
-	b.PeerBytes += a.PeerBytes
-	b.ClientBytes += a.ClientBytes
-	b.PutBytes += a.PutBytes
+	b.Work = a.And(b.Work)
 	b.Defragging = a.Defragging || b.Defragging
 	return b
 }
