@@ -5,7 +5,7 @@ FUZZTIME ?= 30s
 # -p 2: packages that start servers run two at a time, whatever the machine.
 # -parallel 6: their tests wait for servers more than they compute.
 # -trimpath as in build, so that nothing is compiled twice.
-TESTFLAGS ?= -trimpath -count=1 -p 2 -parallel 6 -timeout 10m
+TESTFLAGS ?= -trimpath -count=1 -p 2 -parallel 6 -timeout 18m
 
 # The version is what git says, "dev" where git or the repository is missing.
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

@@ -68,7 +68,7 @@ func TestCasePolling(t *testing.T) {
 	c := begin(t, 1, 0)
 	client := c.Client(t)
 	put(t, client, "config", 1, 1, 100)
-	few := func(o *diagnose.CollectOptions) { o.Limits.ReadRate = 50 } // what a busy machine of tests has time for
+	few := func(o *diagnose.CollectOptions) { o.Limits.ReadRate = 20 } // what a busy machine of tests has time for
 	stopPolling := every(t, time.Millisecond, func(ctx context.Context) {
 		_, _ = client.Get(ctx, "config0", clientv3.WithSerializable())
 	})

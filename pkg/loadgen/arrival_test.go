@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A kubelet waits for its answer and then for its period: turns that take 50 ms of
-// a server come 70 ms apart where the period is 20, none waits for another, and
+// A kubelet waits for its answer and then for its period: turns that take 200 ms of
+// a server come 280 ms apart where the period is 80, none waits for another, and
 // nothing is left behind.
 func TestKubeletsWaitForTheirAnswers(t *testing.T) {
 	t.Parallel()
-	const period, service = 20 * time.Millisecond, 50 * time.Millisecond
+	const period, service = 80 * time.Millisecond, 200 * time.Millisecond
 	o := DefaultOptions()
 	o.Arrival = Kubelet
 	var begun []time.Time
@@ -26,7 +26,7 @@ func TestKubeletsWaitForTheirAnswers(t *testing.T) {
 		answer(turn)
 	}
 	actors := []Actor{{Name: "kubelet", Schedule: Schedule{Period: period, Sliding: true}, Act: act}}
-	totals := stageOf(t, o, 700*time.Millisecond, actors, func(*dispatcher, func()) {})
+	totals := stageOf(t, o, 2800*time.Millisecond, actors, func(*dispatcher, func()) {})
 	if totals.Due != int64(len(begun)) || totals.Sent != totals.Due || totals.Due < 3 || totals.Due > 11 {
 		t.Errorf("due %d, begun %d; want as many, 10 or so", totals.Due, totals.Sent)
 	}
@@ -36,7 +36,7 @@ func TestKubeletsWaitForTheirAnswers(t *testing.T) {
 		}
 	}
 	o.Arrival = Open
-	if open := dues(1, actors, 1, 700*time.Millisecond); len(open) < 34 {
+	if open := dues(1, actors, 1, 2800*time.Millisecond); len(open) < 34 {
 		t.Errorf("%d turns in open loop, want 35", len(open))
 	}
 }

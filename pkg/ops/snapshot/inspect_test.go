@@ -33,6 +33,7 @@ type inside struct {
 func TestWhatIsInTheBox(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	c.WaitSettled(t)
 	ctx := servertest.Context(t, 90*time.Second)
 	cli := c.Client(t)
 	must := func(err error) {

@@ -294,6 +294,7 @@ func TestRestoreEverything(t *testing.T) {
 func everything(t testing.TB) (path string, revision int64) {
 	t.Helper()
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Args: []string{"--unsafe-no-fsync"}}})
+	c.WaitSettled(t)
 	cli, ctx := c.Client(t), servertest.Context(t, 60*time.Second)
 	must := func(err error) {
 		t.Helper()

@@ -36,17 +36,12 @@ type Cluster struct {
 // test gets the end of each member's log.
 func Start(tb testing.TB, o Options) *Cluster {
 	tb.Helper()
-	ours := o.Command.Path == ""
 	complete(tb, &o)
 	lc, err := local.Start(tb.Context(), o.Options)
 	if err != nil {
 		tb.Fatalf("starting a cluster: %v", err)
 	}
-	c := adopt(tb, lc, o)
-	if ours {
-		c.waitSettled(tb)
-	}
-	return c
+	return adopt(tb, lc, o)
 }
 
 // New is Start for a test that starts the members itself.

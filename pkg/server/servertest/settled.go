@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// waitSettled waits until every member has written its storage version, the
-// last record that a new member writes on its own. It does so once it has
-// learned the cluster's version, which can be after it has answered its first
-// request (monitorStorageVersion in etcdserver/server.go); a test that reads a
-// member's file, or counts its bytes, would otherwise meet two states.
-func (c *Cluster) waitSettled(tb testing.TB) {
+// WaitSettled waits until every member has written its storage version, the last
+// record that a new member of etcd 3.6 or later writes on its own. It does so once it
+// has learned the cluster's version, which can be after it has answered its first
+// request (monitorStorageVersion in etcdserver/server.go): a test that looks at what
+// a file has, beside keys, would otherwise meet two states.
+func (c *Cluster) WaitSettled(tb testing.TB) {
 	tb.Helper()
 	ctx := Context(tb, 30*time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
