@@ -12,6 +12,7 @@ import (
 	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // CollectOptions say how closely to look at a live cluster.
@@ -210,12 +211,8 @@ func (c *collector) again(ctx context.Context) {
 
 // pause waits for d or the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return cluster.Classify(op, "", ctx.Err())
-	case <-t.C:
-		return nil
+	if err := wait.For(ctx, d); err != nil {
+		return cluster.Classify(op, "", err)
 	}
+	return nil
 }

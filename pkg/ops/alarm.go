@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/wait"
 )
 
 // DisarmOptions says which alarms to disarm.
@@ -184,7 +185,7 @@ func waitDisarmed(ctx context.Context, client *cluster.Client, a cluster.Alarm) 
 		if err == nil && !raised(view, a) {
 			return nil
 		}
-		if werr := wait(ctx, settlePoll); werr != nil {
+		if werr := wait.For(ctx, settlePoll); werr != nil {
 			if err == nil {
 				err = &fault.Error{Kind: fault.Unavailable, Cause: "still_raised", Op: "alarm disarm", Subject: alarmOwner(a),
 					Msg:  fmt.Sprintf("a member still reports it %s after it was disarmed", disarmSeen),

@@ -13,6 +13,7 @@ import (
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/revclock"
+	"kvd/pkg/ops/wait"
 )
 
 // rateWindow is for how long the write rate is measured where a margin in time
@@ -151,7 +152,7 @@ func (c *compaction) step(rev int64, later bool) plan.Step {
 			if later {
 				waiting, cancel := plan.Waiting(ctx)
 				defer cancel()
-				if err := wait(waiting, c.opts.Pause); err != nil {
+				if err := wait.For(waiting, c.opts.Pause); err != nil {
 					return err
 				}
 			}
@@ -256,7 +257,7 @@ func (c *compaction) compactBelow(ctx context.Context, quorum *cluster.QuorumCli
 	if err := quorum.Compact(ctx, rev-1, true); err != nil {
 		return ignoreCompacted(err)
 	}
-	return wait(ctx, settlePoll)
+	return wait.For(ctx, settlePoll)
 }
 
 func alreadyCompacted(t target, f compactFacts) plan.Step {

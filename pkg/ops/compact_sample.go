@@ -14,6 +14,7 @@ import (
 	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/revclock"
+	"kvd/pkg/ops/wait"
 )
 
 // RevisionSampler notes which revision a cluster is at, again and again, so that
@@ -73,7 +74,7 @@ func (s *RevisionSampler) Times() (sampled, saved time.Time) {
 func (s *RevisionSampler) Run(ctx context.Context) {
 	for {
 		_ = s.Sample(ctx) // it has told
-		if wait(ctx, revclock.Every(s.keep)) != nil {
+		if wait.For(ctx, revclock.Every(s.keep)) != nil {
 			return
 		}
 	}

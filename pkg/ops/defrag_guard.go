@@ -8,6 +8,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -179,7 +180,7 @@ func (d *defragmentation) catchUp(ctx context.Context, pause time.Duration) erro
 				Hint: "look at its disk and its log before going on with the others"}
 		}
 		d.sink.Event(progress.Event{Op: "defrag", Subject: m.Label(), Phase: "settling", Note: fmt.Sprintf("raft lag %d, %s left", lag, max(left, 0).Round(time.Second))})
-		if err := wait(ctx, min(max(left, settleLook), time.Second)); err != nil {
+		if err := wait.For(ctx, min(max(left, settleLook), time.Second)); err != nil {
 			return err
 		}
 	}

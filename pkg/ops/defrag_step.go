@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // memberStep defragments one member.
@@ -187,7 +188,7 @@ const (
 // measure asks for the size after the commit that follows a defragmentation.
 func (d *defragmentation) measure(ctx context.Context, m cluster.Member) (s cluster.Status, err error) {
 	for range measureTries {
-		if werr := wait(ctx, measurePause); werr != nil {
+		if werr := wait.For(ctx, measurePause); werr != nil {
 			return s, werr
 		}
 		if s, err = d.c.Status(ctx, m.ID); err == nil {

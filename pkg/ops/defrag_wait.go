@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // causeDefragUnknown marks a defragmentation of which nobody knows whether it
@@ -53,7 +54,7 @@ func (f *follower) wait(ctx context.Context) (time.Duration, error) {
 		}
 		f.d.sink.Event(progress.Event{Op: "defrag", Subject: f.m.Label(), Phase: "waiting for the server",
 			Done: int64(time.Since(f.began).Seconds()), Unit: "seconds"})
-		if werr := wait(ctx, followPoll); werr != nil {
+		if werr := wait.For(ctx, followPoll); werr != nil {
 			continue
 		}
 	}

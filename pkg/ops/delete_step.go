@@ -13,6 +13,7 @@ import (
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -156,7 +157,7 @@ func (r *groupRun) deletePage(ctx context.Context, page []doomed) error {
 func pauseBetween(ctx context.Context, d time.Duration) error {
 	waiting, cancel := plan.Waiting(ctx)
 	defer cancel()
-	return wait(waiting, d)
+	return wait.For(waiting, d)
 }
 
 // tooMuch reports that the server takes no transaction of this size.

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/wait"
 )
 
 // Heads is what the members that answer say of their revisions.
@@ -97,7 +98,7 @@ func (h *head) catchUp(ctx context.Context, index uint64) error {
 		if h.applied = st.AppliedIndex; h.applied >= index || time.Now().After(until) {
 			break
 		}
-		if err := wait(ctx, settlePoll); err != nil {
+		if err := wait.For(ctx, settlePoll); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // fullRatio is the share of its quota from which a file is called nearly full.
@@ -101,7 +102,7 @@ func WaitHealthy(ctx context.Context, client *cluster.Client, timeout time.Durat
 				Msg: fmt.Sprintf("not healthy after %s: %s", timeout, missing), Hint: fault.HintOf(err)}
 		}
 		sink.Event(progress.Event{Op: "status", Phase: "waiting until the cluster is healthy", Note: missing})
-		if err := wait(ctx, healthPoll); err != nil {
+		if err := wait.For(ctx, healthPoll); err != nil {
 			return view, err
 		}
 	}

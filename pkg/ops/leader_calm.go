@@ -8,6 +8,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -27,7 +28,7 @@ func (l *leaderMove) waitCalm(ctx context.Context, next cluster.Member) error {
 		return nil
 	}
 	for limit := time.Now().Add(calmLimit); time.Now().Before(limit); {
-		if err := wait(ctx, calmWindow); err != nil {
+		if err := wait.For(ctx, calmWindow); err != nil {
 			return err
 		}
 		now, err := l.c.Metrics(ctx, next)

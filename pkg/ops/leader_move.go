@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -74,7 +75,7 @@ func (l *leaderMove) chooseNext(ctx context.Context, view cluster.View) (cluster
 			return next, &fault.Error{Kind: fault.Refused, Cause: "no_successor", Op: l.op, Subject: "move leadership",
 				Msg: "no voter is caught up enough to lead", Hint: "wait until the voters have applied what is committed"}
 		}
-		if err := wait(ctx, movePoll); err != nil {
+		if err := wait.For(ctx, movePoll); err != nil {
 			return next, err
 		}
 		var err error
@@ -109,7 +110,7 @@ func (l *leaderMove) settled(ctx context.Context, from cluster.Member) error {
 				Msg:  fmt.Sprintf("no new leader that every voter knows within %s", moveLimit),
 				Hint: "nothing was done after it; look at the voters' logs"}
 		}
-		if err := wait(ctx, movePoll); err != nil {
+		if err := wait.For(ctx, movePoll); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -117,11 +118,11 @@ func (c *membership) change(ctx context.Context, subject string, not uint64, try
 // no; where nobody is sure, whether it took effect has to be found out.
 func pause(ctx context.Context, unsure bool) error {
 	if unsure {
-		return wait(ctx, memberPoll)
+		return wait.For(ctx, memberPoll)
 	}
 	waiting, cancel := plan.Waiting(ctx)
 	defer cancel()
-	return wait(waiting, memberPoll)
+	return wait.For(waiting, memberPoll)
 }
 
 // passing reports that an error may be gone the next moment: an election, a peer

@@ -13,6 +13,7 @@ import (
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // JoinOptions say how a new member comes in.
@@ -265,7 +266,7 @@ func (n *newcomer) startedBefore(ctx context.Context) (bool, error) {
 			return true, nil
 		}
 		n.c.tell(n.label(), "looking whether it was started before", "")
-		if err := wait(ctx, memberPoll); err != nil {
+		if err := wait.For(ctx, memberPoll); err != nil {
 			return false, err
 		}
 	}
@@ -319,7 +320,7 @@ func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 					"other than the one shown, a certificate. Start it and run this again; if its data dir was emptied a second time, remove it first: kvd member remove " + cluster.FormatID(n.id)}
 		}
 		n.c.tell(n.label(), "waiting until it has started", note)
-		if err := wait(ctx, memberPoll); err != nil {
+		if err := wait.For(ctx, memberPoll); err != nil {
 			return cluster.Member{}, err
 		}
 	}

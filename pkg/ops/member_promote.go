@@ -9,6 +9,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // PromoteOptions say which learner to promote, and when.
@@ -106,7 +107,7 @@ func (n *newcomer) caughtUpStep() plan.Step {
 					return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseLearnerNotReady, Op: n.c.op, Subject: n.label(),
 						Msg: fmt.Sprintf("has not caught up within %s: %s", n.o.Timeout, note), Hint: standing(m) + "; see its log, and run this again"}
 				}
-				if err := wait(ctx, memberPoll); err != nil {
+				if err := wait.For(ctx, memberPoll); err != nil {
 					return err
 				}
 			}

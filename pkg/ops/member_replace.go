@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // ReplaceOptions say which member to replace, and by what.
@@ -166,7 +167,7 @@ func (r *replacement) waitEnded(ctx context.Context) error {
 	}
 	for limit := time.Now().Add(endLimit); time.Now().Before(limit) && r.c.client.PeerAnswers(ctx, r.old); {
 		r.c.tell(r.old.Label(), "waiting until its process has ended", "")
-		if err := wait(ctx, memberPoll); err != nil {
+		if err := wait.For(ctx, memberPoll); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/wait"
 )
 
 // verifyLimit is how long the members may take to agree on a change.
@@ -32,7 +33,7 @@ func (c *membership) verify(ctx context.Context, through uint64, missing func(cl
 				Hint: "the change itself was made; see `kvd member list` and `kvd status`"}
 		}
 		c.tell("cluster", "verifying", lack)
-		if err := wait(ctx, memberPoll); err != nil {
+		if err := wait.For(ctx, memberPoll); err != nil {
 			return "", err
 		}
 	}

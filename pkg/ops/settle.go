@@ -6,6 +6,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // settlePoll is longer than the 100 ms after which etcd commits its backend, so
@@ -46,7 +47,7 @@ func waitSettled(ctx context.Context, client *cluster.Client, sink progress.Sink
 		}
 		sink.Event(progress.Event{Op: op, Phase: "waiting until every member has freed its pages",
 			Note: binary(largestInUse(view)) + " in use on the fullest"})
-		if err := wait(ctx, settlePoll); err != nil {
+		if err := wait.For(ctx, settlePoll); err != nil {
 			return view, err
 		}
 	}
@@ -80,16 +81,4 @@ func largestInUse(view cluster.View) int64 {
 		top = max(top, m.Status.DBInUse)
 	}
 	return top
-}
-
-// wait waits for d or for the end of ctx, whose error it returns.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -61,7 +62,7 @@ func (l *crashLoad) write(ctx context.Context, m *cluster.MemberClient, w int) {
 		l.mu.Unlock()
 		if err == nil {
 			l.acked.Add(1)
-		} else if wait(ctx, crashRetry) != nil {
+		} else if wait.For(ctx, crashRetry) != nil {
 			return
 		}
 	}
@@ -70,7 +71,7 @@ func (l *crashLoad) write(ctx context.Context, m *cluster.MemberClient, w int) {
 // until waits for n acknowledged writes.
 func (l *crashLoad) until(ctx context.Context, n int64) error {
 	for l.acked.Load() < n {
-		if err := wait(ctx, crashPoll); err != nil {
+		if err := wait.For(ctx, crashPoll); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/wait"
 )
 
 // sample reads a member's metrics.
@@ -92,7 +93,7 @@ func (s *stage) level(ctx context.Context) (cluster.View, error) {
 		if err == nil && view.Err() == nil && sameApplied(view) {
 			return s.client.View(ctx)
 		}
-		if werr := wait(ctx, commitPause); werr != nil {
+		if werr := wait.For(ctx, commitPause); werr != nil {
 			return view, &fault.Error{Kind: fault.Unavailable, Cause: "not_settled", Op: "drill",
 				Msg: fmt.Sprintf("the members have not applied the same %s after the last write", sizesSettle), Err: err}
 		}

@@ -15,6 +15,7 @@ import (
 	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/wait"
 )
 
 // load fills a cluster the way Kubernetes does: objects that live, and updates
@@ -171,7 +172,7 @@ func (l *load) step(ctx context.Context, m *cluster.MemberClient, a *actor) erro
 	if a.fresh != nil {
 		o, lease, err := l.event(ctx, m, a)
 		if fault.KindOf(err) == fault.Unavailable {
-			return wait(ctx, retryPause) // whoever writes next tries again
+			return wait.For(ctx, retryPause) // whoever writes next tries again
 		}
 		if err != nil || l.full.Load() {
 			return err
@@ -243,7 +244,7 @@ func (l *load) write(ctx context.Context, m *cluster.MemberClient, a *actor, o *
 		if err = l.settle(ctx, m, "put", err); err == nil {
 			return nil
 		}
-		if try == retries || fault.KindOf(err) != fault.Unavailable || wait(ctx, retryPause) != nil {
+		if try == retries || fault.KindOf(err) != fault.Unavailable || wait.For(ctx, retryPause) != nil {
 			return err
 		}
 	}

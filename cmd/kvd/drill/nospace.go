@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // nospace is the scene in which the quota is reached and the cluster becomes
@@ -131,7 +132,7 @@ func (s *nospace) update(ctx context.Context, m *cluster.MemberClient) error {
 		to, err := s.compactor.round(ctx, m.Etcd())
 		if err != nil {
 			err = m.Explain(ctx, "compact", err)
-			if try == retries || fault.KindOf(err) != fault.Unavailable || wait(ctx, retryPause) != nil {
+			if try == retries || fault.KindOf(err) != fault.Unavailable || wait.For(ctx, retryPause) != nil {
 				return err
 			}
 		}
@@ -151,7 +152,7 @@ func (s *nospace) watchFill(ctx context.Context, m *cluster.MemberClient) {
 		if st, err := m.Status(ctx); err == nil {
 			s.sink.Event(progress.Event{Op: "drill", Phase: "filling", Done: st.DBSize, Total: s.o.QuotaBytes, Unit: "bytes"})
 		}
-		if wait(ctx, commitPause) != nil {
+		if wait.For(ctx, commitPause) != nil {
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/wait"
 )
 
 // Gauge is what one member's metric said while a load was measured.
@@ -39,7 +40,7 @@ func (s *painDrill) gauges(ctx context.Context, names []string) []Gauge {
 				}
 			}
 		}
-		if wait(ctx, gaugeInterval) != nil {
+		if wait.For(ctx, gaugeInterval) != nil {
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // lookShare is how much of the load the two samples of kvd diagnose are apart. What it
@@ -30,7 +31,7 @@ func (s *painDrill) newLook(ctx context.Context) *look {
 	}
 	return &look{first: make(chan struct{}), done: make(chan struct{}), before: s.p.LookBefore,
 		say:  func(sink progress.Sink) *Said { return s.say(ctx, apart, sink) },
-		wait: func() bool { return wait(ctx, s.o.Warmup) == nil }}
+		wait: func() bool { return wait.For(ctx, s.o.Warmup) == nil }}
 }
 
 // Event hears from diagnose.Collect that it waits for the second sample.

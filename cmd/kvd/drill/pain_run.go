@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/ops/wait"
 )
 
 // compaction is kube-apiserver's, and the default of kvd loadgen.
@@ -46,7 +47,7 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	look := s.newLook(ctx)
 	beside := []func(context.Context){
 		func(load context.Context) {
-			if wait(load, s.o.Warmup) == nil {
+			if wait.For(load, s.o.Warmup) == nil {
 				out.Gauges = s.gauges(load, s.p.Gauges)
 			}
 		},

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
+	"kvd/pkg/ops/wait"
 )
 
 // Stall is a member that stands still, as one whose machine has no processor for it
@@ -82,7 +83,7 @@ func (s *painDrill) moveAway(ctx context.Context) ([]plan.StepResult, error) {
 // stall has the member stand still for a while. It runs again when it returns.
 func (s *painDrill) stall(load context.Context, st *Stall) {
 	at := s.o.Warmup + time.Duration(stallBegins*float64(s.o.Duration))
-	if wait(load, at) != nil {
+	if wait.For(load, at) != nil {
 		return
 	}
 	st.Role, st.AtSeconds = s.roleOf(load, st.index), at.Seconds()
@@ -90,7 +91,7 @@ func (s *painDrill) stall(load context.Context, st *Stall) {
 	if s.cluster.Pause(st.index) != nil {
 		return // it has ended, and then so does the load
 	}
-	_ = wait(load, time.Duration(stallLasts*float64(s.o.Duration))) // it runs again when the load ends
+	_ = wait.For(load, time.Duration(stallLasts*float64(s.o.Duration))) // it runs again when the load ends
 	if s.cluster.Resume(st.index) == nil {
 		st.Seconds = time.Since(began).Seconds()
 	}

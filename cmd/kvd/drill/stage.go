@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 	"kvd/pkg/server/local"
 )
 
@@ -171,7 +172,7 @@ func (s *stage) measure(ctx context.Context, phase string) (Sizes, cluster.View,
 			return sizesOf(phase, view), view, nil
 		}
 		before = view
-		if err := wait(ctx, commitPause); err != nil {
+		if err := wait.For(ctx, commitPause); err != nil {
 			return sizesOf(phase, view), view, &fault.Error{Kind: fault.Unavailable, Cause: "not_settled", Op: "drill",
 				Msg: fmt.Sprintf("the members' sizes still change %s after the last write", sizesSettle), Err: err}
 		}
@@ -201,16 +202,4 @@ func sizesOf(phase string, view cluster.View) Sizes {
 			DBSize: m.Status.DBSize, DBInUse: m.Status.DBInUse, Quota: m.Status.EffectiveQuota()})
 	}
 	return out
-}
-
-// wait waits for d or for the end of ctx, whose error it returns.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 	"kvd/pkg/server/local"
 )
 
@@ -198,7 +199,7 @@ func (s *stale) leaderless(ctx context.Context) error {
 			s.r.Leaderless = time.Since(s.cutAt).Seconds()
 			return nil
 		}
-		if wait(ctx, crashPoll) != nil {
+		if wait.For(ctx, crashPoll) != nil {
 			return &verdict{outcome: NotReproduced, missing: []string{fmt.Sprintf("%s, cut off, still knows a leader %s later", s.r.Follower, sizesSettle)}}
 		}
 	}
@@ -219,7 +220,7 @@ func (s *stale) mend(ctx context.Context) error {
 			s.r.CaughtUpSeconds = time.Since(began).Seconds()
 			return nil
 		}
-		if wait(deadline, crashPoll) != nil {
+		if wait.For(deadline, crashPoll) != nil {
 			return &verdict{outcome: NotRemedied, missing: []string{fmt.Sprintf("%s serves no linearizable read %s after the mend", s.r.Follower, sizesSettle)}}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/shape"
+	"kvd/pkg/ops/wait"
 )
 
 // progressPeriod is how often an API server asks for word of a watch's progress
@@ -46,7 +47,7 @@ func (i *informer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if i.follow(ctx); ctx.Err() == nil {
 			i.env.Count("watches_ended", 1)
-			pause(ctx, time.Second)
+			_ = wait.For(ctx, time.Second)
 		}
 	}
 	return nil
@@ -162,7 +163,7 @@ func (i *informer) askForProgress(ctx context.Context) {
 			if i.client.RequestProgress(shape.WithLeader(ctx)) == nil {
 				i.env.Count("progress_requests", 1)
 			}
-			pause(ctx, progressPeriod)
+			_ = wait.For(ctx, progressPeriod)
 		}
 	}
 }
@@ -171,14 +172,4 @@ func (i *informer) awaited() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.waiters > 0
-}
-
-// pause waits for a while, or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/wait"
 )
 
 // cachePage is how many objects at most API servers read at a time for themselves
@@ -97,7 +98,7 @@ func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix str
 		if paged := l.revision == 0 && all.revision != 0; paged && errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
 			t.Env().Count("relists", 1)
 			all, from, l.page = listed{}, prefix, 0
-			pause(ctx, time.Until(next))
+			_ = wait.For(ctx, time.Until(next))
 			continue
 		}
 		if err != nil {
@@ -112,7 +113,7 @@ func (l listing) read(ctx context.Context, t *loadgen.Turn, resource, prefix str
 			return all, nil
 		}
 		from = shape.Next(p.last)
-		pause(ctx, time.Until(next))
+		_ = wait.For(ctx, time.Until(next))
 	}
 }
 

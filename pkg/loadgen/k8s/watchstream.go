@@ -15,6 +15,7 @@ import (
 	"kvd/pkg/loadgen"
 	"kvd/pkg/loadgen/result"
 	"kvd/pkg/loadgen/shape"
+	"kvd/pkg/ops/wait"
 )
 
 // watchStream is one gRPC stream with the watches on it. It is read by hand and
@@ -40,7 +41,7 @@ func (s *watchStream) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if !s.once(ctx) && ctx.Err() == nil {
 			s.env.Count("watches_ended", 1)
-			pause(ctx, time.Second)
+			_ = wait.For(ctx, time.Second)
 		}
 	}
 	return nil
@@ -188,7 +189,7 @@ func (f *follower) digest(ctx context.Context, r *pb.WatchResponse) {
 	for _, e := range r.Events {
 		n += sizeOf(e)
 	}
-	pause(ctx, time.Duration(float64(n)/float64(f.rate)*float64(time.Second)))
+	_ = wait.For(ctx, time.Duration(float64(n)/float64(f.rate)*float64(time.Second)))
 }
 
 func sizeOf(e *mvccpb.Event) int64 { return eventBytes([]*clientv3.Event{(*clientv3.Event)(e)}) }

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/wait"
 )
 
 // MeasureWriteRate returns how many revisions per second were written while it
@@ -20,12 +21,8 @@ func MeasureWriteRate(ctx context.Context, kv Reader, d time.Duration) (float64,
 		return 0, err
 	}
 	began := time.Now()
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-		return 0, &fault.Error{Kind: fault.Interrupted, Op: "measure the write rate", Err: ctx.Err()}
+	if err := wait.For(ctx, d); err != nil {
+		return 0, &fault.Error{Kind: fault.Interrupted, Op: "measure the write rate", Err: err}
 	}
 	after, err := kv.Get(ctx, probeKey, clientv3.WithCountOnly())
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -216,14 +217,10 @@ func (r *reader) took(ctx context.Context, size int, values bool) error {
 	if ahead <= 0 {
 		return nil
 	}
-	t := time.NewTimer(ahead)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return r.m.Explain(ctx, "read keys", ctx.Err())
+	if err := wait.For(ctx, ahead); err != nil {
+		return r.m.Explain(ctx, "read keys", err)
 	}
+	return nil
 }
 
 // fetch reads keys by name, in one request.

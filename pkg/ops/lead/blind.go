@@ -10,6 +10,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // counts is how many defragmentations each member has completed.
@@ -29,14 +30,14 @@ func (e *Elector) blind(ctx context.Context) (*Turn, error) {
 		delay = rand.N(e.opts.BlindMax)
 	}
 	e.say("no lease can be had under NOSPACE: waiting %s, then looking twice whether anybody is at it", delay.Round(100*time.Millisecond))
-	if err := wait(ctx, delay); err != nil {
+	if err := wait.For(ctx, delay); err != nil {
 		return nil, err
 	}
 	known, err := e.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := wait(ctx, e.opts.BlindGap); err != nil {
+	if err := wait.For(ctx, e.opts.BlindGap); err != nil {
 		return nil, err
 	}
 	t := &Turn{e: e, known: known}

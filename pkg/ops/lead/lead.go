@@ -24,6 +24,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // Causes of the errors of Turn and Check. All are of kind Refused.
@@ -126,7 +127,7 @@ func (t *term) alive() bool {
 func (t *term) keep(ctx context.Context, quorum *cluster.QuorumClient, ttl time.Duration) {
 	defer close(t.ended)
 	for {
-		if wait(ctx, ttl/4) != nil {
+		if wait.For(ctx, ttl/4) != nil {
 			return
 		}
 		asked := time.Since(t.born)
@@ -188,7 +189,7 @@ func (e *Elector) stand(ctx context.Context) {
 		if time.Since(began) > retryMost {
 			pause = retryFirst
 		}
-		if wait(ctx, pause) != nil {
+		if wait.For(ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, retryMost)
@@ -296,15 +297,4 @@ func (e *Elector) value(run *time.Time) string {
 	h.RunAt = run
 	raw, _ := json.Marshal(h)
 	return string(raw)
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
