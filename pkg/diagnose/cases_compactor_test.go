@@ -112,7 +112,7 @@ func TestCaseMayNotCompact(t *testing.T) {
 	must(client.RoleGrantPermission(ctx, "apiserver", "/registry/", "/registry0", clientv3.PermissionType(clientv3.PermReadWrite)))
 	belongs(t, look(t, connect(t, c)), "KVD-AUTH-001 info")
 	must(client.AuthEnable(ctx))
-	root, err := cluster.Connect(ctx, cluster.Config{Endpoints: c.Endpoints(), User: "root", Password: "secret"})
+	root, err := cluster.Connect(cluster.Config{Endpoints: c.Endpoints(), User: "root", Password: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestCaseMayNotCompact(t *testing.T) {
 	r := look(t, root)
 	belongs(t, r, "KVD-AUTH-001 warning")
 	mentions(t, finding(t, r, "KVD-AUTH-001").Summary, "the user kube", "may not write compact_rev_key")
-	kube, err := cluster.Connect(ctx, cluster.Config{Endpoints: c.Endpoints(), User: "kube", Password: "secret"})
+	kube, err := cluster.Connect(cluster.Config{Endpoints: c.Endpoints(), User: "kube", Password: "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}

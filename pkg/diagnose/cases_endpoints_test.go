@@ -137,7 +137,7 @@ func TestCaseServerCertificates(t *testing.T) {
 		endpoints, want = append(endpoints, other(t, certs, p.pair)), append(want, p.cause)
 	}
 	slices.Sort(want)
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: endpoints, CACert: certs.CA})
+	client, err := cluster.Connect(cluster.Config{Endpoints: endpoints, CACert: certs.CA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestCaseWhoWeAre(t *testing.T) {
 		{"root", with(theirs, func(c *cluster.Config) { c.User, c.Password = users.Account() }), ""},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			client, err := cluster.Connect(t.Context(), p.cfg)
+			client, err := cluster.Connect(p.cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

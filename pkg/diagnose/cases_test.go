@@ -36,7 +36,7 @@ func connectAs(t *testing.T, c *servertest.Cluster, user, password string, endpo
 	if tls := c.TLS(); tls != nil {
 		cfg.CACert, cfg.Cert, cfg.Key = tls.CA, tls.ClientCert, tls.ClientKey
 	}
-	client, err := cluster.Connect(t.Context(), cfg)
+	client, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

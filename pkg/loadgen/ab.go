@@ -80,7 +80,7 @@ func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{},
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	client, err := cluster.Connect(ctx, cluster.Config{Endpoints: servers.Endpoints(), Source: "a throwaway cluster"})
+	client, err := cluster.Connect(cluster.Config{Endpoints: servers.Endpoints(), Source: "a throwaway cluster"})
 	if err != nil {
 		return nil, err
 	}

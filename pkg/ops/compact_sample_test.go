@@ -30,7 +30,7 @@ func (s *said) Event(e progress.Event) {
 
 func sampler(t *testing.T, endpoints []string, dir string, save bool) (*ops.RevisionSampler, *said) {
 	t.Helper()
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: endpoints})
+	client, err := cluster.Connect(cluster.Config{Endpoints: endpoints})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func fillFragmented(t *testing.T, c *servertest.Cluster, live, freed int) {
 // connect returns a client of the cluster and a view.
 func connect(t *testing.T, c *servertest.Cluster) (*cluster.Client, cluster.View) {
 	t.Helper()
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: c.Endpoints()})
+	client, err := cluster.Connect(cluster.Config{Endpoints: c.Endpoints()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func lines(r plan.Report) []string {
 func defrags(t *testing.T, c *servertest.Cluster) []uint64 {
 	t.Helper()
 	var out []uint64
-	client, _ := cluster.Connect(t.Context(), cluster.Config{Endpoints: c.Endpoints()})
+	client, _ := cluster.Connect(cluster.Config{Endpoints: c.Endpoints()})
 	defer client.Close()
 	for i := range c.Len() {
 		s, err := metrics.Fetch(t.Context(), client.HTTPClient(), c.MetricsURL(i))

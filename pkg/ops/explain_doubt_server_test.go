@@ -33,7 +33,7 @@ func (p *place) connectAs(t *testing.T, user string) *cluster.Client {
 	t.Helper()
 	cfg := patience(p.Endpoints())
 	cfg.User, cfg.Password, _ = strings.Cut(user, ":")
-	c, err := cluster.Connect(t.Context(), cfg)
+	c, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

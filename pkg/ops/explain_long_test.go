@@ -75,7 +75,7 @@ func TestExplainedWriteToALearner(t *testing.T) {
 			if c := p.TLS(); c != nil {
 				cfg.CACert, cfg.Cert, cfg.Key = c.CA, c.ClientCert, c.ClientKey
 			}
-			only, err := cluster.Connect(t.Context(), cfg)
+			only, err := cluster.Connect(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestExplainedWriteAfterTheLeaderDied(t *testing.T) {
 			follower := (leader + 1) % 3
 			cfg := patience([]string{p.Endpoint(follower)})
 			cfg.DialTimeout, cfg.MemberTimeout = 500*time.Millisecond, 500*time.Millisecond
-			kvd, err := cluster.Connect(t.Context(), cfg)
+			kvd, err := cluster.Connect(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -246,7 +246,7 @@ func TestExplainedWritersAreTheRealOnes(t *testing.T) {
 				if user != "" {
 					cfg.User, cfg.Password, _ = strings.Cut(user, ":")
 				}
-				c, err := cluster.Connect(t.Context(), cfg)
+				c, err := cluster.Connect(cfg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -337,7 +337,7 @@ func (p *place) patient(t *testing.T) *cluster.Client {
 	if p.secure {
 		cfg.User, cfg.Password = "root", servertest.RootPassword
 	}
-	c, err := cluster.Connect(t.Context(), cfg)
+	c, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (c *writeCollector) identify(ctx context.Context) error {
 		who.Name, who.From = commonName(cfg.Cert), "certificate"
 	}
 	cfg.User, cfg.Password = "", ""
-	nobody, err := cluster.Connect(ctx, cfg)
+	nobody, err := cluster.Connect(cfg)
 	if err != nil {
 		return err
 	}

@@ -347,7 +347,7 @@ func TestQuotaDenied(t *testing.T) {
 	t.Parallel()
 	p := world{members: 1, quota: 16 * mib, keyFmt: "/app/%d"}.build(t)
 	p.EnableAuth(t, servertest.User{Name: "app", Password: "pw", Prefix: "/app/"})
-	c, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: p.Endpoints(), User: "app", Password: "pw"})
+	c, err := cluster.Connect(cluster.Config{Endpoints: p.Endpoints(), User: "app", Password: "pw"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (p *place) connect(t *testing.T) *cluster.Client {
 	if p.secure || p.auth {
 		cfg.User, cfg.Password = "root", servertest.RootPassword
 	}
-	c, err := cluster.Connect(t.Context(), cfg)
+	c, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

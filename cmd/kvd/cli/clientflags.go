@@ -81,7 +81,7 @@ func (a *App) resolve(f clientFlags) (config.Bundle, *config.File, error) {
 }
 
 // connect resolves the bundle and returns a client. Nothing is sent yet.
-func (a *App) connect(ctx context.Context, f clientFlags) (*cluster.Client, error) {
+func (a *App) connect(f clientFlags) (*cluster.Client, error) {
 	b, _, err := a.resolve(f)
 	if err != nil {
 		return nil, err
@@ -94,12 +94,12 @@ func (a *App) connect(ctx context.Context, f clientFlags) (*cluster.Client, erro
 			return nil, err
 		}
 	}
-	return cluster.Connect(ctx, b.Config)
+	return cluster.Connect(b.Config)
 }
 
 // look connects, takes a picture of the cluster, and has it used.
 func (a *App) look(ctx context.Context, f clientFlags, use func(*cluster.Client, cluster.View) error) error {
-	client, err := a.connect(ctx, f)
+	client, err := a.connect(f)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func TestClientFlagsDefaults(t *testing.T) {
 			t.Errorf("%v: %s", args, errs)
 		}
 	}
-	_, err := cluster.Connect(t.Context(), cluster.Config{})
+	_, err := cluster.Connect(cluster.Config{})
 	if fault.KindOf(err) != fault.Usage {
 		t.Error(err)
 	}

@@ -120,7 +120,7 @@ func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 
 // collect asks the cluster.
 func (o diagnoseOptions) collect(ctx context.Context, app *App) (*diagnose.Input, error) {
-	client, err := app.connect(ctx, o.client)
+	client, err := app.connect(o.client)
 	if err != nil {
 		return nil, err
 	}

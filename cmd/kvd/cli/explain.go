@@ -132,7 +132,7 @@ func (o *explainWriteOptions) read(fs *pflag.FlagSet, args []string, getenv func
 }
 
 func runExplainWrite(ctx context.Context, app *App, o explainWriteOptions) error {
-	client, err := app.connect(ctx, o.client)
+	client, err := app.connect(o.client)
 	if err != nil {
 		return err
 	}

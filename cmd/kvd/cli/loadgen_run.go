@@ -109,7 +109,7 @@ func runLoad(ctx context.Context, app *App, o *loadOptions) error {
 	if err != nil {
 		return err
 	}
-	client, err := app.connect(ctx, o.client)
+	client, err := app.connect(o.client)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (o quotaOptions) check() error {
 }
 
 func runQuota(ctx context.Context, app *App, o quotaOptions) error {
-	client, err := app.connect(ctx, o.client)
+	client, err := app.connect(o.client)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ type scheduled struct {
 // runScheduled runs until it is asked to stop. With --dry-run it shows what it
 // would do, and when.
 func (a *App) runScheduled(ctx context.Context, s scheduled) error {
-	client, err := a.connect(ctx, s.client)
+	client, err := a.connect(s.client)
 	if err != nil {
 		return err
 	}

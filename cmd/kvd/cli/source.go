@@ -94,7 +94,7 @@ func (f *sourceFlags) open(ctx context.Context, app *App, op, path string) (sour
 // openMember opens a member of a running cluster, the one that minds least if none
 // is named.
 func (f *sourceFlags) openMember(ctx context.Context, app *App, op, name string) (source, error) {
-	client, err := app.connect(ctx, f.client)
+	client, err := app.connect(f.client)
 	if err != nil {
 		return source{}, err
 	}

@@ -58,7 +58,7 @@ that do not answer are shown with the reason why, and what to do about it.`,
 }
 
 func runStatus(ctx context.Context, app *App, o statusOptions) error {
-	client, err := app.connect(ctx, o.client)
+	client, err := app.connect(o.client)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func TestKeptOutlives(t *testing.T) {
 // connectTo returns a client of a kept cluster.
 func connectTo(t *testing.T, endpoints []string) *cluster.Client {
 	t.Helper()
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: endpoints})
+	client, err := cluster.Connect(cluster.Config{Endpoints: endpoints})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (s *stage) connect(ctx context.Context) error {
 	if s.client != nil {
 		_ = s.client.Close() // nothing is under way on it
 	}
-	client, err := cluster.Connect(ctx, cluster.Config{Endpoints: s.cluster.Endpoints(), Source: "drill"})
+	client, err := cluster.Connect(cluster.Config{Endpoints: s.cluster.Endpoints(), Source: "drill"})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func newStage(t *testing.T, o local.Options) *stage {
 		cfg.CACert, cfg.Cert, cfg.Key = o.TLS.CA, o.TLS.ClientCert, o.TLS.ClientKey
 	}
 	var err error
-	if s.client, err = cluster.Connect(t.Context(), cfg); err != nil {
+	if s.client, err = cluster.Connect(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.client.Close() })

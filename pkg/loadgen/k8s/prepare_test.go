@@ -30,7 +30,7 @@ const patience = 2 * time.Second
 func newImpatientStage(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, local.Options{})
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: s.Endpoints(), CommandTimeout: patience})
+	client, err := cluster.Connect(cluster.Config{Endpoints: s.Endpoints(), CommandTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func wantCause(t *testing.T, cfg cluster.Config, cause string, kind fault.Kind) 
 	var last *fault.Error
 	for _, d := range dialTimeouts {
 		cfg.DialTimeout = d
-		c, err := cluster.Connect(t.Context(), cfg)
+		c, err := cluster.Connect(cfg)
 		if err != nil {
 			t.Fatalf("connect: %v", err)
 		}
@@ -386,7 +386,7 @@ func pause(t *testing.T, s *servertest.Cluster, i int) {
 
 func connect(t *testing.T, cfg cluster.Config) *cluster.Client {
 	t.Helper()
-	c, err := cluster.Connect(t.Context(), cfg)
+	c, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Client struct {
 
 // Connect checks the bundle and returns a client. Nothing is sent: whether
 // anyone answers shows with the first request, which is usually View.
-func Connect(_ context.Context, cfg Config) (*Client, error) {
+func Connect(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 // A stream that is not whole never ends as one that is.
 func TestSnapshotStream(t *testing.T) {
-	c, err := Connect(t.Context(), Config{Endpoints: []string{"http://127.0.0.1:1"}})
+	c, err := Connect(Config{Endpoints: []string{"http://127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -356,7 +356,7 @@ func TestNoGoroutineLeft(t *testing.T) {
 	s := servertest.Start(t, servertest.Options{})
 	use := func() {
 		for _, cfg := range []cluster.Config{ep(s.Endpoint(0)), ep("http://" + closedPort(t)), ep(s.PeerURL(0))} {
-			c, err := cluster.Connect(t.Context(), cfg)
+			c, err := cluster.Connect(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -400,7 +400,7 @@ func TestBadBundles(t *testing.T) {
 		"key of another":  {with(ep("https://127.0.0.1:1"), certs.CA, servertest.Pair{Cert: certs.Client.Cert, Key: certs.OtherClient.Key}), fault.Denied},
 		"CA is not a PEM": {with(ep("https://127.0.0.1:1"), "view_cluster_test.go", certs.Client), fault.Denied},
 	} {
-		_, err := cluster.Connect(t.Context(), c.cfg)
+		_, err := cluster.Connect(c.cfg)
 		var e *fault.Error
 		if !errors.As(err, &e) || e.Kind != c.kind {
 			t.Errorf("%s: %v", name, err)

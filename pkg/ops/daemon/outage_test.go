@@ -77,7 +77,7 @@ func TestAnOutageIsWaitedForInBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: []string{"http://127.0.0.1:1"}, Source: "test"})
+			client, err := cluster.Connect(cluster.Config{Endpoints: []string{"http://127.0.0.1:1"}, Source: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}

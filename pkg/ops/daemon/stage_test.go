@@ -92,7 +92,7 @@ func (s *stage) settled(t *testing.T, free int64) {
 
 func (s *stage) connect(t *testing.T) *cluster.Client {
 	t.Helper()
-	cl, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: s.Endpoints(), Source: "test"})
+	cl, err := cluster.Connect(cluster.Config{Endpoints: s.Endpoints(), Source: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

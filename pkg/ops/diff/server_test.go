@@ -38,7 +38,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{t: t, c: servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})}
 	s.cli = s.c.Client(t)
-	kvd, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: s.c.Endpoints(), Source: "test"})
+	kvd, err := cluster.Connect(cluster.Config{Endpoints: s.c.Endpoints(), Source: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

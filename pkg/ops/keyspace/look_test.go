@@ -26,7 +26,7 @@ func connect(t *testing.T, c *servertest.Cluster, i int) *cluster.MemberClient {
 	if tls := c.TLS(); tls != nil {
 		cfg.CACert, cfg.Cert, cfg.Key = tls.CA, tls.ClientCert, tls.ClientKey
 	}
-	client, err := cluster.Connect(t.Context(), cfg)
+	client, err := cluster.Connect(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func start(t *testing.T, members int, quota int64) *servertest.Cluster {
 
 func connect(t *testing.T, c *servertest.Cluster) *cluster.Client {
 	t.Helper()
-	cl, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: c.Endpoints(), Source: "test"})
+	cl, err := cluster.Connect(cluster.Config{Endpoints: c.Endpoints(), Source: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type source struct {
 func startSource(t *testing.T, members int) *source {
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: members, Args: []string{"--unsafe-no-fsync"}}})
 	c.WaitSettled(t)
-	client, err := cluster.Connect(t.Context(), cluster.Config{Endpoints: c.Endpoints(), CommandTimeout: 3 * time.Second})
+	client, err := cluster.Connect(cluster.Config{Endpoints: c.Endpoints(), CommandTimeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
