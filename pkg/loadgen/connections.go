@@ -127,8 +127,14 @@ func (c *connections) client(apiserver int, resource string) *clientv3.Client {
 // endpointOf is where an API server connects; the index is taken modulo their number.
 func (c *connections) endpointOf(apiserver int) string { return c.endpoints[apiserver%c.apiservers] }
 
-// complete opens idle connections until each API server has so many.
-func (c *connections) complete(perServer int) error {
+// mostConnections is how many one generator may have: Linux gives out some 28,000 local
+// ports towards one address (net.ipv4.ip_local_port_range), and those that were
+// closed are not free at once.
+const mostConnections = 20_000
+
+// complete opens idle connections until each API server has so many. stop ends that at
+// once, since thousands take their time.
+func (c *connections) complete(perServer int, stop <-chan struct{}) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have := make([]int, c.apiservers)
@@ -137,6 +143,9 @@ func (c *connections) complete(perServer int) error {
 	}
 	for i, n := range have {
 		for ; n < perServer; n++ {
+			if closed(stop) {
+				return &fault.Error{Kind: fault.Interrupted, Op: "loadgen", Msg: "stopped while connections were opened", Hint: "`kvd loadgen clean` removes what was written"}
+			}
 			cl, err := c.dial(c.endpoints[i])
 			if err != nil {
 				return err

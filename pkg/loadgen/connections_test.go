@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 )
@@ -33,5 +36,36 @@ func TestPolicyEndpoints(t *testing.T) {
 	}
 	if got, err := Leader.endpoints(v, 4, []string{"m1"}); err == nil {
 		t.Errorf("the leader is to be avoided, and the only one to connect to: %v", got)
+	}
+}
+
+// Whoever stops a load that opens more connections than it should have asked for need
+// not wait for the last of them.
+func TestConnectionsStopBeingOpened(t *testing.T) {
+	stop := make(chan struct{})
+	dialled := 0
+	c := &connections{apiservers: 1, endpoints: []string{"http://127.0.0.1:1"}, open: map[connKey]*clientv3.Client{}, dial: func(ep string) (*clientv3.Client, error) {
+		if dialled++; dialled == 3 {
+			close(stop)
+		}
+		return clientv3.New(clientv3.Config{Endpoints: []string{ep}, Logger: zap.NewNop()})
+	}}
+	defer c.close()
+	if err := c.complete(100, stop); fault.KindOf(err) != fault.Interrupted || dialled != 3 {
+		t.Errorf("%v, after %d of 100 connections", err, dialled)
+	}
+}
+
+// A load of more connections than a machine has local ports is refused before the first.
+func TestMostConnections(t *testing.T) {
+	for _, c := range []struct {
+		servers, resources int
+		ok                 bool
+	}{{3, 75, true}, {3, 2000, true}, {3, 100_000, false}, {100_000, 0, false}, {20_000, 1, true}} {
+		o := DefaultOptions()
+		o.APIServers, o.Resources = c.servers, c.resources
+		if err := o.Check(); (err == nil) != c.ok || err != nil && fault.KindOf(err) != fault.Usage {
+			t.Errorf("%d API servers of %d connections: %v", c.servers, c.resources, err)
+		}
 	}
 }

@@ -86,6 +86,8 @@ func (o Options) Check() error {
 		return bad("--time-scale must be more than 0")
 	case o.APIServers < 1 || o.Resources < 0:
 		return bad("--apiservers must be 1 or more, --resources 0 or more")
+	case o.APIServers > mostConnections || o.APIServers*o.Resources > mostConnections:
+		return bad("--apiservers %d with --resources %d: that is more connections than one generator can have, %d at most", o.APIServers, o.Resources, mostConnections)
 	case o.MaxInFlight < 1:
 		return bad("--max-in-flight must be 1 or more")
 	case o.RequestTimeout <= 0:

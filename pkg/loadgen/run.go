@@ -66,7 +66,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 		return nil, err
 	}
 	cast = o.Shard.part(cast, o.APIServers)
-	if err := conns.complete(o.Resources); err != nil {
+	if err := conns.complete(o.Resources, stop); err != nil {
 		return nil, err
 	}
 	if err := r.awaitStart(ctx, stop); err != nil {

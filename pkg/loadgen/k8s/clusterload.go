@@ -44,8 +44,8 @@ func (c *Cluster) Figures() result.Names {
 
 // Check finds what is wrong with the knobs.
 func (c *Cluster) Check() error {
-	if c.Nodes < 1 || c.PodsPerNode < 0 || c.PodRate < 0 || c.Kinds < len(cachedKinds()) {
-		return badFlag(c, fmt.Sprintf("--nodes must be 1 or more, --pods-per-node and --pod-rate 0 or more, --kinds %d or more", len(cachedKinds())))
+	if c.Nodes < 1 || c.PodsPerNode < 0 || c.PodRate < 0 || c.Kinds < len(cachedKinds()) || c.Kinds > mostKinds {
+		return badFlag(c, fmt.Sprintf("--nodes must be 1 or more, --pods-per-node and --pod-rate 0 or more, --kinds from %d to %d", len(cachedKinds()), mostKinds))
 	}
 	return c.heartbeats().Check()
 }
@@ -69,6 +69,10 @@ func (c *Cluster) heartbeats() *Heartbeats {
 // kind is a resource that API servers cache: what its connection is called and
 // where it is stored.
 type kind struct{ resource, stored string }
+
+// mostKinds is how many resources an API server may cache here, each by a connection and
+// a watch of its own: Kubernetes has some 75, and some installations a thousand CRDs more.
+const mostKinds = 5000
 
 // cachedKinds are those in which there is something.
 func cachedKinds() []kind {

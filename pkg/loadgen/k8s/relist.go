@@ -65,8 +65,8 @@ func (r *Relist) how() listing {
 // Check finds what is wrong with the knobs.
 func (r *Relist) Check() error {
 	switch {
-	case r.Objects < 1 || r.Kinds < 2:
-		return badFlag(r, "--objects must be 1 or more, --kinds 2 or more")
+	case r.Objects < 1 || r.Kinds < 2 || r.Kinds > mostKinds:
+		return badFlag(r, fmt.Sprintf("--objects must be 1 or more, --kinds from 2 to %d", mostKinds))
 	case r.Period <= 0 || r.First < 0 || r.Stagger < 0 || r.PageSize < 0 || r.Nodes < 0:
 		return badFlag(r, "--period must be more than 0; --first, --stagger, --page-size and --nodes can't be negative")
 	}
