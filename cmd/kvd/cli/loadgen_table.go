@@ -81,6 +81,9 @@ func serverColumns(seconds float64) render.Columns[result.MemberTotals] {
 // loadNotes is what there is to say below the tables.
 func loadNotes(r result.Report) []string {
 	var out []string
+	if why := result.StoppedText(r.Stopped); why != "" && r.Full == nil {
+		out = append(out, fmt.Sprintf("this run ended before its time, after %s of the measurement: %s", spanText(r.Measured), why))
+	}
 	if p := r.PerByte; p != nil {
 		out = append(out, fmt.Sprintf("for each byte written: %.2f to the log and %.2f to peers, all members together", p.Log, p.Peers))
 	}

@@ -75,6 +75,9 @@ func Compare(a, b []*Run) (Comparison, error) {
 	if len(a) == 0 || len(b) == 0 {
 		return Comparison{}, &fault.Error{Kind: fault.Usage, Cause: "no_result", Op: "compare", Msg: "it takes a run on each side"}
 	}
+	if err := mixedUp(a, b); err != nil {
+		return Comparison{}, err
+	}
 	c := Comparison{A: label(a), B: label(b)}
 	var ma, mb []measurement
 	switch {
@@ -82,6 +85,9 @@ func Compare(a, b []*Run) (Comparison, error) {
 		c.Basis = fmt.Sprintf("%d runs and %d runs", len(a), len(b))
 		ma, mb = wholeRuns(a), wholeRuns(b)
 	default:
+		if n := max(len(a), len(b)); n > 1 {
+			c.Notes = append(c.Notes, fmt.Sprintf("one side has %d runs and the other one: the first of each is compared", n))
+		}
 		a, b = a[:1], b[:1]
 		ma, mb = batches(a[0]), batches(b[0])
 		c.Basis = fmt.Sprintf("one run each, in %d and %d batches", len(ma), len(mb))
@@ -92,6 +98,8 @@ func Compare(a, b []*Run) (Comparison, error) {
 	} else if a[0].Schedule != b[0].Schedule {
 		c.Notes = append(c.Notes, "arrivals differ: the two did not have the same schedule")
 	}
+	c.Notes = append(c.Notes, stoppedNotes("A", a)...)
+	c.Notes = append(c.Notes, stoppedNotes("B", b)...)
 	for _, name := range figureNames(ma, mb) {
 		c.Figures = append(c.Figures, figure(name, ma, mb))
 	}

@@ -273,6 +273,32 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// A side that has both variants of an A/B run in it is none, runs that ended early are
+// said to have, and so are those that nothing is compared with.
+func TestCompareSides(t *testing.T) {
+	of := func(variant, stopped string) *Run {
+		r := sample(30, 20, time.Millisecond)
+		r.Variant, r.Totals.Stopped = variant, stopped
+		return r
+	}
+	one := []*Run{of("", "")}
+	if c, err := Compare([]*Run{of("mode=a", ""), of("mode=b", "")}, one); fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), "mode=b") {
+		t.Errorf("both variants on one side: %+v, %v", c, err)
+	}
+	for note, sides := range map[string][2][]*Run{
+		"run 1 of B ended before its time": {one, {of("", StoppedByHand)}},
+		"one side has 3 runs":              {{of("v", ""), of("v", ""), of("v", "")}, one},
+	} {
+		c, err := Compare(sides[0], sides[1])
+		if err != nil || !strings.Contains(strings.Join(c.Notes, "\n"), note) {
+			t.Errorf("%s: %v, %v", note, c.Notes, err)
+		}
+	}
+	if c, err := Compare(one, []*Run{of("", "")}); err != nil || len(c.Notes) != 1 {
+		t.Errorf("nothing to say but that a run is one: %v, %v", c.Notes, err)
+	}
+}
+
 // Where two variants write different objects, it is their transactions as a whole
 // that can be compared.
 func TestCompareAcrossResources(t *testing.T) {

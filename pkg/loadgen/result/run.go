@@ -150,6 +150,21 @@ const (
 	StoppedFailed  = "failed" // a part of the scenario failed
 )
 
+// StoppedText says for people why a run ended before its time; "" for one that did not.
+func StoppedText(why string) string {
+	switch why {
+	case StoppedFull:
+		return "the quota was reached"
+	case StoppedAtUsage:
+		return "as much of the quota was used as was allowed"
+	case StoppedByHand:
+		return "it was stopped by hand"
+	case StoppedFailed:
+		return "a part of it failed"
+	}
+	return why
+}
+
 // Totals are the sums over what was measured: everything after the warm-up.
 type Totals struct {
 	Measured float64            `json:"measured_seconds"`

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"kvd/pkg/loadgen/result"
+)
+
+// A run that ended before its time is not taken for a whole one, also not when it is
+// read from its file a week later.
+func TestTableOfARunThatWasStopped(t *testing.T) {
+	for why, said := range map[string]bool{"": false, result.StoppedByHand: true, result.StoppedFailed: true} {
+		var b bytes.Buffer
+		r := &result.Run{Totals: result.Totals{Measured: 3.6, Stopped: why}}
+		if err := drawLoad(&b, result.NewReport(r, nil, false)); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "before its time, after 3.6s") != said {
+			t.Errorf("%q: %s", why, b.String())
+		}
+	}
+}
