@@ -35,7 +35,7 @@ func TestAClusterThatDoesNotOutliveTheLoad(t *testing.T) {
 		if want != "" && fault.KindOf(err) != want || want == "" && err != nil {
 			t.Errorf("%d members: %v (%q)", members, err, r.Totals.Deserted)
 		}
-		if broken := result.Err(r, result.Judge(r, []result.Objective{{Metric: "errors", Relation: "==", Bound: 0}})); fault.KindOf(broken) != fault.Wanting {
+		if broken := result.Err(r, result.Judge(r, []result.Objective{{Metric: "errors", Relation: "==", Bound: 0}})); fault.KindOf(broken) != fault.Wanting || strings.Contains(broken.Error(), "did not outlive") != (members == 1) {
 			t.Errorf("%d members, and errors==0: %v", members, broken)
 		}
 	}

@@ -240,13 +240,18 @@ func Err(r *Run, judged []Judged) error {
 			unknown = append(unknown, fmt.Sprintf("%s (%s)", j.Objective, j.Why))
 		}
 	}
+	gone := &fault.Error{Kind: fault.Unavailable, Cause: "deserted", Op: "loadgen",
+		Msg:  "the cluster did not outlive the load: at the end nothing was answered, and " + r.Totals.Deserted,
+		Hint: "see `kvd status`, and the members' logs"}
 	switch {
 	case len(broken) > 0:
-		return &fault.Error{Kind: fault.Wanting, Cause: "slo_broken", Op: "loadgen", Msg: "broken: " + strings.Join(broken, ", ")}
+		e := &fault.Error{Kind: fault.Wanting, Cause: "slo_broken", Op: "loadgen", Msg: "broken: " + strings.Join(broken, ", ")}
+		if r.Totals.Deserted != "" {
+			e.Msg, e.Hint = e.Msg+"; "+gone.Msg, gone.Hint
+		}
+		return e
 	case r.Totals.Deserted != "":
-		return &fault.Error{Kind: fault.Unavailable, Cause: "deserted", Op: "loadgen",
-			Msg:  "the cluster did not outlive the load: at the end nothing was answered, and " + r.Totals.Deserted,
-			Hint: "see `kvd status`, and the members' logs"}
+		return gone
 	case len(unknown) > 0:
 		return &fault.Error{Kind: fault.Inconclusive, Cause: "slo_unknown", Op: "loadgen", Msg: "not known: " + strings.Join(unknown, ", ")}
 	}
