@@ -51,7 +51,7 @@ func (f *abFlags) take(args []string) error {
 	f.variants = append(f.variants, args...)
 	switch {
 	case len(f.variants) != 2:
-		return bad(fmt.Sprintf("--ab takes two variants, and %s given", count(len(f.variants), "was")))
+		return bad(fmt.Sprintf("--ab takes two variants, and %d were given", len(f.variants)))
 	case f.repeats < 2:
 		return bad("--repeats must be 2 or more: from one run of each nothing follows")
 	}
@@ -71,7 +71,7 @@ func (o *loadOptions) checkAB() error {
 	bad := func(msg, hint string) error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen", Msg: msg, Hint: hint}
 	}
-	if o.slo != "" {
+	if len(o.slo) > 0 {
 		return bad("--slo judges a run, and --ab compares many: give one of them", "")
 	}
 	if o.startAt != "" || o.Shard.Of > 0 {

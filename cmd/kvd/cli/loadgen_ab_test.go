@@ -50,7 +50,7 @@ func TestArmsOfAnABRun(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
 		}
 	}
-	for _, bad := range []string{"chunk", "size=-1", "colour=red", "mode=lease", "", "members=2",
+	for _, bad := range []string{"chunk", "size=-1", "colour=red", "mode=lease", "", "members=2", "foo=1",
 		// of both arms, or of a cluster that is not there: they would be without effect
 		"repeats=3", "out=x", "html=x", "slo=errors<1%", "endpoints=http://127.0.0.1:2379", "user=root", "target-is-mine", "shard=1/2"} {
 		if _, err := o.arm(bad, knobs); fault.KindOf(err) != fault.Usage {
@@ -76,6 +76,15 @@ func TestVariantsOfTheCommandLine(t *testing.T) {
 		if err := f.take(nil); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%+v: %v", f, err)
 		}
+	}
+	f := abFlags{variants: []string{"a"}, repeats: 5, members: 1, fs: &pflag.FlagSet{}}
+	if err := f.take([]string{"b", "c"}); err == nil || !strings.Contains(err.Error(), "3 were given") {
+		t.Errorf("three variants: %v", err)
+	}
+	o := &loadOptions{knobs: &heartbeatFlags{}}
+	o.addFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	if _, err := o.arm("foo=1", func() scenarioFlags { return &heartbeatFlags{} }); err == nil || !strings.Contains(err.Error(), `no flag "--foo"`) {
+		t.Errorf("a flag that there is not: %v", err)
 	}
 }
 

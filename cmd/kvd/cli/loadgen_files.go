@@ -17,6 +17,9 @@ import (
 type loadFiles struct{ out, html string }
 
 func openLoadFiles(out, html string) (loadFiles, error) {
+	if out != "" && filepath.Clean(out) == filepath.Clean(html) {
+		return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_exists", Op: "loadgen", Subject: out, Msg: "--out and --html name the same file"}
+	}
 	for _, path := range []string{out, html} {
 		if path == "" {
 			continue

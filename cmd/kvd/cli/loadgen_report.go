@@ -16,12 +16,13 @@ import (
 
 // loadgenReportOptions are the flags of kvd loadgen report.
 type loadgenReportOptions struct {
-	slo, html string
-	charts    bool
+	slo    []string
+	html   string
+	charts bool
 }
 
 func (o *loadgenReportOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.slo, "slo", "", "`objectives` to judge by, as in a run")
+	fs.StringArrayVar(&o.slo, "slo", nil, "`objectives` to judge by, as in a run")
 	fs.StringVar(&o.html, "html", "", "write a page with charts to this `file`")
 	fs.BoolVar(&o.charts, "charts", false, "with -o json: the lines of the page's charts as well")
 }
@@ -51,7 +52,7 @@ are those of all requests. A pattern in quotes stands for all files that fit it.
 }
 
 func runLoadgenReport(_ context.Context, app *App, o loadgenReportOptions, args []string) error {
-	objectives, err := result.ParseObjectives(o.slo)
+	objectives, err := objectivesOf(o.slo)
 	if err != nil {
 		return err
 	}

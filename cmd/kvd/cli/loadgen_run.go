@@ -29,7 +29,7 @@ type loadOptions struct {
 	client     clientFlags
 	metricsURL []string
 	compaction time.Duration
-	slo        string
+	slo        []string
 	startAt    string
 	goOn       bool
 	out, html  string
@@ -58,13 +58,13 @@ func (o *loadOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.compaction, "compaction", 5*time.Minute, "how often the API servers compact, as Kubernetes does (0: never)")
 	fs.IntVar(&o.MaxInFlight, "max-in-flight", o.MaxInFlight, "turns that may wait or be under way; what is due beyond is left out, and counted")
 	fs.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long an answer is waited for")
-	fs.DurationVar(&o.Limits.Lag, "max-lag", o.Limits.Lag, "the result is the generator's own if 1 turn in 100 begins later than this after it is due, and that is a quarter of the response time")
+	fs.DurationVar(&o.Limits.Lag, "max-lag", o.Limits.Lag, "the result is the generator's own if 1 turn in 100 begins later than this after it is due, and that is a quarter of the response time (0: however late)")
 	fs.Float64Var(&o.StopAtUsage, "stop-at-usage", o.StopAtUsage, "end at this share of the quota (0: at none)")
 	fs.BoolVar(&o.goOn, "past-nospace", false, "go on when the quota is reached: what is refused then is counted apart")
 	fs.BoolVar(&o.TargetIsMine, "target-is-mine", false, "load a cluster that is not on this machine")
 	fs.BoolVar(&o.BesideKubernetes, "beside-kubernetes", false, "load a cluster in which Kubernetes' objects are")
-	fs.StringVar(&o.slo, "slo", "", "`objectives` to be judged by: 'txn:p99<50ms,range pods:p99<1s,errors<0.1%,late_heartbeats==0'")
-	fs.StringVar(&o.out, "out", "", "write the result, a row for each second, to this `file` as JSON Lines")
+	fs.StringArrayVar(&o.slo, "slo", nil, "`objectives` to be judged by: 'txn:p99<50ms,range pods:p99<1s,errors<0.1%,late_heartbeats==0'")
+	fs.StringVar(&o.out, "out", "", "when the run has ended, write the result, a row for each second, to this `file` as JSON Lines")
 	fs.StringVar(&o.html, "html", "", "write a page with charts to this `file`")
 	fs.StringArrayVar(&o.metricsURL, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
 	o.ab.addFlags(fs)
@@ -76,7 +76,7 @@ func (o *loadOptions) prepare() (loadgen.Scenario, []result.Objective, error) {
 	if err := checkBounds(o.fs); err != nil {
 		return nil, nil, err
 	}
-	objectives, err := result.ParseObjectives(o.slo)
+	objectives, err := objectivesOf(o.slo)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,3 +56,27 @@ func TestObjectivesOfAScenario(t *testing.T) {
 		}
 	}
 }
+
+// All that --slo was given is judged, and nothing is not taken for an objective.
+func TestObjectivesThatAreGiven(t *testing.T) {
+	for _, c := range []struct {
+		given []string
+		want  int // -1: an error of kind Usage
+	}{{nil, 0}, {[]string{"errors<1%", "txn:p99<1s"}, 2}, {[]string{"errors<1%,txn:p99<1s", "late_heartbeats==0"}, 3}, {[]string{""}, -1}, {[]string{" , "}, -1}, {[]string{"errors<1%", ""}, 1}} {
+		got, err := objectivesOf(c.given)
+		if c.want < 0 && fault.KindOf(err) != fault.Usage || c.want >= 0 && (err != nil || len(got) != c.want) {
+			t.Errorf("%q: %d objectives, %v", c.given, len(got), err)
+		}
+	}
+}
+
+// A result is never written over another, also not over the same run's.
+func TestResultFilesAreTwo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := openLoadFiles("run", "./run"); fault.KindOf(err) != fault.Usage {
+		t.Errorf("both into one file: %v", err)
+	}
+	if _, err := openLoadFiles("run.jsonl", "run.html"); err != nil {
+		t.Errorf("two files: %v", err)
+	}
+}

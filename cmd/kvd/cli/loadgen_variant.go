@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -64,6 +65,10 @@ func (o *loadOptions) arm(variant string, knobs func() scenarioFlags) (loadgen.A
 			}
 			if ofBoth(name) {
 				errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--ab", Subject: variant, Msg: "--" + name + " is not a variant's own: both arms are run alike, on throwaway clusters"})
+				continue
+			}
+			if fs.Lookup(name) == nil {
+				errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "--ab", Subject: variant, Msg: fmt.Sprintf("this load has no flag %q", "--"+name)})
 				continue
 			}
 			if err := fs.Set(name, value); err != nil {
