@@ -28,6 +28,7 @@ type fakeCluster struct {
 	view  cluster.View
 	calls []string
 
+	removed    uint64                          // a member that views do not show any more
 	defragment func(id uint64) error           // what Defragment answers; nil: it works
 	metrics    func(id uint64) (string, error) // what /metrics serves; nil: nothing in flight
 	status     func(id uint64) error           // why a status fails; nil: it does not
@@ -52,7 +53,7 @@ func fakeView(leader uint64, members ...fakeMember) cluster.View {
 
 func (f *fakeCluster) View(context.Context) (cluster.View, error) {
 	v := f.view
-	v.Members = slices.Clone(v.Members)
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members), func(m cluster.Member) bool { return m.ID == f.removed })
 	return v, nil
 }
 

@@ -198,6 +198,33 @@ func TestAnElectionInBetween(t *testing.T) {
 	}
 }
 
+func TestAMemberThatIsRemovedInBetweenIsSkipped(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]int{"whose turn is to come": 3, "whose turn was": 2} {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		f.defragment = func(id uint64) error {
+			f.shrink(id)
+			if id == 2 {
+				f.removed = uint64(gone)
+			}
+			return nil
+		}
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Run(t.Context(), nil, progress.Discard)
+		if err != nil || r.Outcome != plan.OutcomeDone {
+			t.Errorf("%s: %s, %v", name, r.Outcome, err)
+		}
+		for _, s := range r.Steps {
+			if want := gone == 3 && s.Subject == f.member(3).Label(); (s.State == plan.Skipped) != want || (want && s.Reason != removedSince) {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+	}
+}
+
 func TestFirstFailureStopsUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -14,6 +14,10 @@ import (
 	"kvd/pkg/ops/wait"
 )
 
+// removedSince is why a step is not needed whose member was removed from the
+// cluster after the plan was made.
+const removedSince = "is not in the member list any more"
+
 // memberStep defragments one member.
 func (d *defragmentation) memberStep(m cluster.Member, later bool) plan.Step {
 	s := plan.Step{StepResult: predicted(m, plan.Planned, "")}
@@ -29,6 +33,10 @@ func (d *defragmentation) memberStep(m cluster.Member, later bool) plan.Step {
 		}
 		if view, err = d.judgeLate(ctx, view, m.ID); err != nil {
 			return err
+		}
+		if _, ok := view.MemberByID(m.ID); !ok { // somebody removed it since the plan was made
+			delete(d.todo, m.ID)
+			return plan.Skip(removedSince)
 		}
 		return d.roomForCopy(view, m)
 	}

@@ -106,7 +106,7 @@ func (r *removal) guard(ctx context.Context) (cluster.View, error) {
 	}
 	m, ok := view.MemberByID(r.m.ID)
 	if !ok {
-		return view, plan.Skip("is not in the member list any more")
+		return view, plan.Skip(removedSince)
 	}
 	r.m = m
 	return view, r.safe(view)

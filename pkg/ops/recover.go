@@ -246,6 +246,9 @@ func (r *recovery) proveStep(m cluster.Member) plan.Step {
 		Do: func(ctx context.Context, res *plan.StepResult) error {
 			began := time.Now()
 			if err := proveWrite(ctx, r.client, "alarm recover", m); err != nil {
+				if r.removed(ctx, m) {
+					return plan.Skip(removedSince)
+				}
 				return err
 			}
 			took := time.Since(began)
@@ -262,6 +265,13 @@ func (r *recovery) proveStep(m cluster.Member) plan.Step {
 			return nil
 		},
 	}
+}
+
+// removed reports that a member has been removed since the plan was made.
+func (r *recovery) removed(ctx context.Context, m cluster.Member) bool {
+	view, err := r.view(ctx)
+	_, found := view.MemberByID(m.ID)
+	return err == nil && !found
 }
 
 // quotaLike carries over a quota that the user stated.

@@ -174,6 +174,46 @@ func TestRecoverAlarms(t *testing.T) {
 	}
 }
 
+// Somebody removes a member in the middle of it: before its turn, and after.
+func TestRecoverWhileAMemberIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"before its turn": "compact", "after its turn": "defragment"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+			p.fill(t, 20, 16<<10)
+			ctx := servertest.Context(t, 2*time.Minute)
+			view := p.view(t)
+			victim := ops.DefragOrder(view, view.Members)[0]
+			gone := false
+			sink := progress.Func(func(e progress.Event) {
+				if e.State == string(plan.Done) && strings.HasPrefix(e.Phase, after) && !gone {
+					gone = true
+					if _, err := p.Client.MemberRemove(ctx, victim.ID); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			pl, err := ops.PlanRecover(ctx, p.KVD, view, ops.DefaultRecoverOptions(), sink)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := pl.Run(ctx, nil, sink)
+			if err != nil || r.Outcome != plan.OutcomeDone {
+				t.Fatalf("outcome %s, error %v, steps %+v", r.Outcome, err, r.Steps)
+			}
+			for _, s := range r.Steps {
+				if s.Subject == victim.Label() && strings.HasPrefix(s.Action, "prove") && s.State != plan.Skipped {
+					t.Errorf("a removed member: %+v", s)
+				}
+			}
+			if v := p.view(t); len(v.Members) != 2 || len(v.Alarms) != 0 {
+				t.Errorf("%d members, alarms %v", len(v.Members), v.Alarms)
+			}
+		})
+	}
+}
+
 // Case C07, continued: the small quota is named as the cause.
 func TestRecoverNamesTheSmallQuota(t *testing.T) {
 	t.Parallel()
