@@ -74,6 +74,9 @@ func Classify(op, endpoint string, err error) *fault.Error {
 	}
 	e := &fault.Error{Op: op, Subject: endpoint}
 	err = rpctypes.Error(err)
+	if why := refused(err.Error()); why != nil {
+		err = why
+	}
 	for _, v := range serverVerdicts() {
 		if errors.Is(err, v.is) {
 			e.Kind, e.Cause, e.Msg, e.Hint = v.kind, v.cause, v.msg, v.hint

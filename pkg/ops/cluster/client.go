@@ -111,7 +111,7 @@ func (c *Client) pin(endpoint string) (*pinned, error) {
 		// One attempt: an answer that says "not now" is news here, and whoever
 		// wants to try again does so and says so.
 		MaxUnaryRetries: 1,
-		DialOptions:     c.dialOptions(grpc.WithPerRPCCredentials(&c.auth), grpc.WithChainUnaryInterceptor(c.renewToken(p))),
+		DialOptions:     c.dialOptions(c.credentials(p)...),
 	})
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: endpoint, Err: err}
@@ -139,6 +139,13 @@ func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
 		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
 	}
 	return opts
+}
+
+// credentials put the token on what is sent, and have a new one made where it is
+// refused.
+func (c *Client) credentials(p *pinned) []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithPerRPCCredentials(&c.auth),
+		grpc.WithChainUnaryInterceptor(c.renewToken(p)), grpc.WithChainStreamInterceptor(c.renewWatch(p))}
 }
 
 // failFast undoes etcd's client's WaitForReady, with which a request to a closed
@@ -222,7 +229,7 @@ const (
 // errors of its requests are etcd's: pass them to Explain, or to Classify.
 func (c *Client) DialLikeAPIServer(endpoint string) (*clientv3.Client, error) {
 	p := &pinned{endpoint: endpoint}
-	opts := []grpc.DialOption{grpc.WithPerRPCCredentials(&c.auth), grpc.WithChainUnaryInterceptor(c.renewToken(p))}
+	opts := c.credentials(p)
 	if c.cfg.ServerName != "" {
 		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))
 	}

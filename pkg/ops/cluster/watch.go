@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
+	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -16,6 +18,9 @@ import (
 type WatchStream struct {
 	m      *MemberClient
 	ctx    context.Context
+	create *pb.WatchCreateRequest
+
+	mu     sync.Mutex
 	stream pb.Watch_WatchClient
 }
 
@@ -25,20 +30,43 @@ func (m *MemberClient) Watch(ctx context.Context, create *pb.WatchCreateRequest)
 		return nil, err
 	}
 	create.Fragment = true // else one message may have a thousand revisions
-	stream, err := pb.NewWatchClient(m.p.etcd.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
-	if err == nil {
-		err = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}})
-	}
-	if err != nil {
+	w := &WatchStream{m: m, ctx: ctx, create: create}
+	if err := w.open(); err != nil {
 		return nil, m.Explain(ctx, "watch", err)
 	}
-	return &WatchStream{m: m, ctx: ctx, stream: stream}, nil
+	return w, nil
+}
+
+func (w *WatchStream) open() error {
+	stream, err := pb.NewWatchClient(w.m.p.etcd.ActiveConnection()).Watch(w.ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.stream = stream
+	w.mu.Unlock()
+	return w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: w.create}})
+}
+
+// send is not told why a stream has ended: that is for Recv.
+func (w *WatchStream) send(r *pb.WatchRequest) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.stream.Send(r); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
 }
 
 // Recv waits for the next message. One with neither events nor Created tells in its
 // header how far the watch has come.
 func (w *WatchStream) Recv() (*pb.WatchResponse, error) {
 	resp, err := w.stream.Recv()
+	if errors.Is(err, newToken()) { // nothing has come: it was refused at its beginning
+		if err = w.open(); err == nil {
+			resp, err = w.stream.Recv()
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, w.m.Explain(w.ctx, "watch", err)
@@ -52,18 +80,28 @@ func (w *WatchStream) Recv() (*pb.WatchResponse, error) {
 
 // refusal is the error that a server writes as text into a watch that it ends.
 func refusal(reason string) error {
+	if known := refused(reason); known != nil {
+		return known
+	}
+	return errors.New("the member ended the watch: " + reason)
+}
+
+// refused is the error that a server writes as text into a watch that it does not
+// begin, which etcd's own client hands on as that text (watch.go, addSubstream); nil if
+// it is none of these.
+func refused(reason string) error {
 	for _, known := range []error{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty} {
 		if reason == known.Error() {
 			return rpctypes.Error(known)
 		}
 	}
-	return errors.New("the member ended the watch: " + reason)
+	return nil
 }
 
 // RequestProgress asks how far the watch has come. It may be called while Recv
 // waits.
 func (w *WatchStream) RequestProgress() error {
-	err := w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+	err := w.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
 	if err != nil {
 		return w.m.Explain(w.ctx, "watch", err)
 	}
