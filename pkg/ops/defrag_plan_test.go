@@ -306,11 +306,12 @@ func TestHooks(t *testing.T) {
 		calls               int
 		states              []plan.State
 		reason              string
+		kind                fault.Kind
 	}{
-		{"both work", `sh -c 'test "$KVD_MEMBER_ID" = 2 && test "$KVD_DB_SIZE_BYTES" = 41943040'`, `sh -c 'test "$KVD_DB_SIZE_BYTES" = 10485760 && test "$KVD_DB_SIZE_BEFORE_BYTES" = 41943040'`, 1, []plan.State{plan.Done}, "gained 30"},
-		{"before fails", `sh -c 'echo no; echo not now >&2; exit 4'`, "false", 0, []plan.State{plan.Skipped}, "exit status 4: not now"},
-		{"after fails", "true", "false", 1, []plan.State{plan.Failed}, "--after-member command"},
-		{"before hangs", "sleep 30", "", 0, []plan.State{plan.Skipped}, "--hook-timeout"},
+		{"both work", `sh -c 'test "$KVD_MEMBER_ID" = 2 && test "$KVD_DB_SIZE_BYTES" = 41943040'`, `sh -c 'test "$KVD_DB_SIZE_BYTES" = 10485760 && test "$KVD_DB_SIZE_BEFORE_BYTES" = 41943040'`, 1, []plan.State{plan.Done}, "gained 30", ""},
+		{"before fails", `sh -c 'echo no; echo not now >&2; exit 4'`, "false", 0, []plan.State{plan.Skipped}, "exit status 4: not now", fault.Refused},
+		{"after fails", "true", "false", 1, []plan.State{plan.Failed}, "--after-member command", fault.Partial},
+		{"before hangs", "sleep 30", "", 0, []plan.State{plan.Skipped}, "--hook-timeout", fault.Refused},
 	} {
 		o := fast()
 		o.Members, o.BeforeMember, o.AfterMember, o.HookTimeout = []string{"a"}, tc.before, tc.after, 500e6
@@ -319,7 +320,10 @@ func TestHooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, _ := p.Run(t.Context(), nil, progress.Discard)
+		r, err := p.Run(t.Context(), nil, progress.Discard)
+		if fault.KindOf(err) != tc.kind {
+			t.Errorf("%s: kind %q (%v), want %q", tc.name, fault.KindOf(err), err, tc.kind)
+		}
 		if len(f.calls) != tc.calls || r.Steps[0].State != tc.states[0] || !strings.Contains(r.Steps[0].Reason, tc.reason) {
 			t.Errorf("%s: calls %v, %+v", tc.name, f.calls, r.Steps[0])
 		}

@@ -67,7 +67,9 @@ func (d *defragmentation) member(ctx context.Context, view cluster.View, m clust
 	}
 	r.BeforeBytes, r.AfterBytes, r.Reason = plan.Bytes(m.Status.DBSize), nil, ""
 	if err := d.hooks.before(ctx, m, *m.Status); err != nil {
-		return plan.Skip(err.Error())
+		delete(d.todo, m.ID)
+		return plan.PassOver(&fault.Error{Kind: fault.Refused, Cause: "before_member", Op: "defrag", Subject: m.Label(), Err: err,
+			Hint: "the member was not defragmented: mend the command, or leave the member out with --member or --if"})
 	}
 	d.dist = m.ID
 	how, err := d.defragment(ctx, m)
@@ -77,7 +79,7 @@ func (d *defragmentation) member(ctx context.Context, view cluster.View, m clust
 	}
 	after, err := d.measure(ctx, m)
 	if err != nil {
-		return &fault.Error{Kind: fault.Unavailable, Cause: "not_measured", Op: "defrag", Subject: m.Label(),
+		return &fault.Error{Kind: fault.Partial, Cause: "not_measured", Op: "defrag", Subject: m.Label(),
 			Msg: "done, but the member does not tell its new size", Err: err, Hint: fault.HintOf(err)}
 	}
 	delete(d.todo, m.ID)
@@ -89,8 +91,9 @@ func (d *defragmentation) member(ctx context.Context, view cluster.View, m clust
 		}
 	}
 	if err := d.hooks.after(ctx, m, *m.Status, after); err != nil {
-		return &fault.Error{Kind: fault.Unavailable, Cause: "after_member", Op: "defrag", Subject: m.Label(),
-			Msg: "defragmented, but the --after-member command failed", Err: err}
+		return &fault.Error{Kind: fault.Partial, Cause: "after_member", Op: "defrag", Subject: m.Label(),
+			Msg: "defragmented, but the --after-member command failed", Err: err,
+			Hint: "no further member was touched: do by hand what the command was to do for this one, then run the same again"}
 	}
 	return nil
 }

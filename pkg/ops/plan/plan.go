@@ -134,14 +134,23 @@ func (p *Plan) Check(ctx context.Context) error {
 	return nil
 }
 
-// skip marks a step as not needed.
-type skip struct{ reason string }
+// skip marks a step as passed over: not needed, or kept from being done by err.
+type skip struct {
+	reason string
+	err    error
+}
 
 func (s skip) Error() string { return "skipped: " + s.reason }
 
+func (s skip) Unwrap() error { return s.err }
+
 // Skip returns the error with which a step's Guard or Do says that the step is
 // not needed (any more). The run goes on.
-func Skip(reason string) error { return skip{reason} }
+func Skip(reason string) error { return skip{reason: reason} }
+
+// PassOver returns the error with which a step says that it was needed and that
+// err kept it from being done. The run goes on, and ends with err all the same.
+func PassOver(err error) error { return skip{reason: fault.Why(err), err: err} }
 
 // Run carries out the steps in order and stops at the first that fails. A step
 // whose State is already Skipped is reported and not run.
@@ -151,14 +160,14 @@ func Skip(reason string) error { return skip{reason} }
 // for under Waiting, ends at once. In all cases the report is complete and the error
 // is of kind Interrupted.
 //
-// Otherwise the error is that of the failed step: of its own kind where no step
-// was done before it, of kind Partial where one was.
+// Otherwise the error is that of the failed step, or of those that were passed
+// over: of its own kind where no step was done, of kind Partial where one was.
 func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink) (Report, error) {
 	r := p.Describe()
 	began := time.Now()
 	ctx = context.WithValue(ctx, stopKey{}, stop)
 	var err error
-	var passed []error // of steps that failed and did not stop the run
+	var passed []error // of steps that were not done and did not stop the run
 	for i := range p.Steps {
 		res := &r.Steps[i]
 		if res.State != Planned {
@@ -170,7 +179,10 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 		if err = p.Steps[i].run(ctx, p.Op, res, sink); err == nil {
 			continue
 		}
-		if p.GoOn == nil || ctx.Err() != nil || !p.GoOn(err) {
+		var sk skip
+		if errors.As(err, &sk) {
+			err = sk.err
+		} else if p.GoOn == nil || ctx.Err() != nil || !p.GoOn(err) {
 			break
 		}
 		passed, err = append(passed, err), nil
@@ -182,10 +194,7 @@ func (p *Plan) Run(ctx context.Context, stop <-chan struct{}, sink progress.Sink
 	if len(passed) > 0 {
 		err = errors.Join(append(passed, err)...)
 	}
-	r.Outcome = r.derive()
-	if err != nil && fault.KindOf(err) == fault.Interrupted {
-		r.Outcome = OutcomeInterrupted
-	}
+	r.Outcome = r.outcome(err)
 	if err != nil && r.Outcome == OutcomePartial {
 		err = &fault.Error{Kind: fault.Partial, Err: err, Hint: fault.HintOf(err), Cause: fault.CauseOf(err)}
 	}
@@ -204,7 +213,9 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 	case err == nil:
 		res.State = Done
 	case errors.As(err, &sk):
-		res.State, res.Reason, err = Skipped, sk.reason, nil
+		if res.State, res.Reason = Skipped, sk.reason; sk.err == nil {
+			err = nil
+		}
 	case endedWaiting(ctx, err):
 		if res.State = Interrupted; res.Reason == "" { // else the step has said how far it came
 			res.Reason = "ended while it waited, which changes nothing"
@@ -272,6 +283,21 @@ func (r *Report) skipRest(err error) {
 			r.Steps[i].State, r.Steps[i].Reason = Skipped, why
 		}
 	}
+}
+
+// outcome is that of a run that ended with err.
+func (r *Report) outcome(err error) Outcome {
+	o := r.derive()
+	switch {
+	case err == nil:
+	case fault.KindOf(err) == fault.Interrupted:
+		return OutcomeInterrupted
+	case o == OutcomeDone, fault.KindOf(err) == fault.Partial: // not all of the steps; not all of a step
+		return OutcomePartial
+	case o == OutcomeNothing:
+		return OutcomeFailed
+	}
+	return o
 }
 
 func (r *Report) derive() Outcome {

@@ -31,6 +31,10 @@ func script(word string, ran *[]string, more ...func()) plan.Step {
 		switch word {
 		case "fails":
 			return fault.New(fault.Unavailable, "it broke")
+		case "kept":
+			return plan.PassOver(fault.New(fault.Refused, "somebody said no"))
+		case "half":
+			return fault.New(fault.Partial, "did half of it")
 		case "hangs":
 			<-ctx.Done()
 			return ctx.Err()
@@ -66,6 +70,9 @@ func TestRun(t *testing.T) {
 		{"refused later is partial", []string{"a", "guarded", "c"}, []string{"a"}, []plan.State{plan.Done, plan.Failed, plan.Skipped}, plan.OutcomePartial, fault.Partial},
 		{"failed at once", []string{"fails", "b"}, []string{"fails"}, []plan.State{plan.Failed, plan.Skipped}, plan.OutcomeFailed, fault.Unavailable},
 		{"failed later is partial", []string{"a", "fails"}, []string{"a", "fails"}, []plan.State{plan.Done, plan.Failed}, plan.OutcomePartial, fault.Partial},
+		{"one is kept from it", []string{"a", "kept", "c"}, []string{"a", "kept", "c"}, []plan.State{plan.Done, plan.Skipped, plan.Done}, plan.OutcomePartial, fault.Partial},
+		{"all are kept from it", []string{"kept", "kept", "unneeded"}, []string{"kept", "kept"}, []plan.State{plan.Skipped, plan.Skipped, plan.Skipped}, plan.OutcomeFailed, fault.Refused},
+		{"half of a step", []string{"half", "b"}, []string{"half"}, []plan.State{plan.Failed, plan.Skipped}, plan.OutcomePartial, fault.Partial},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var ran []string
