@@ -77,7 +77,7 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 		Schedule: Fingerprint(o, cast.Actors), Actors: len(cast.Actors),
 		Connections: conns.count(), Policy: string(o.Policy), TimeScale: o.TimeScale, Options: o.header(),
 		SetupSeconds: time.Since(began).Seconds(), Warmup: o.Warmup.Seconds(),
-		Cluster: cluster.FormatID(view.ID), Members: r.env.Members, Expected: cast.Expected,
+		Cluster: cluster.FormatID(view.ID), Members: r.env.Members, Expected: cast.Expected, Names: s.Figures(),
 	}}
 	scrape := newScraper(client, view, r.rec, o)
 	defer scrape.close()

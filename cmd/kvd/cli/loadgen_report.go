@@ -71,6 +71,9 @@ func runLoadgenReport(_ context.Context, app *App, o loadgenReportOptions, args 
 	if missing := result.MissingParts(runs); len(missing) > 0 {
 		app.warn("this is not all of the load: part %s is missing", strings.Join(missing, ", "))
 	}
+	if err := merged.CheckObjectives(objectives); err != nil {
+		return err
+	}
 	judged := result.Judge(merged, objectives)
 	return errors.Join(result.Err(merged, judged), app.printLoad(result.NewReport(merged, judged, o.charts)),
 		files.write([]*result.Run{merged}, judged))

@@ -10,15 +10,16 @@ import (
 
 // Names are those by which objectives may ask for something of a load.
 type Names struct {
-	Requests []Sent
-	Counters []string // "late_heartbeats"
+	Requests []Sent   `json:"requests"`
+	Counters []string `json:"counters,omitempty"` // "late_heartbeats"
 }
 
 // Sent is a kind of request on a kind of object that a load sends, or something that
 // is timed as one.
 type Sent struct {
-	RPC, Resource string
-	Only          string // when alone it is sent, "after a conflict"; empty: in every run that is long enough
+	RPC      string `json:"rpc"`
+	Resource string `json:"resource,omitempty"`
+	Only     string `json:"only,omitempty"` // when alone it is sent, "after a conflict"; empty: in every run that is long enough
 }
 
 func (s Sent) name() string { return Op{RPC: s.RPC, Resource: s.Resource}.Name() }
@@ -26,6 +27,36 @@ func (s Sent) name() string { return Op{RPC: s.RPC, Resource: s.Resource}.Name()
 // Has reports that an Op is of a kind that is sent.
 func (n Names) Has(op Op) bool {
 	return slices.ContainsFunc(n.Requests, func(s Sent) bool { return s.RPC == op.RPC && s.Resource == op.Resource })
+}
+
+// IsZero reports that nothing is known of what may be asked for.
+func (n Names) IsZero() bool { return len(n.Requests) == 0 && len(n.Counters) == 0 }
+
+// CheckObjectives finds objectives on what there never is in such a run. Its errors are of
+// kind Usage. Results of kvd before it kept the names say what was counted, and not what
+// might have been sent: there an objective on a request that was not is left to Judge.
+func (r *Run) CheckObjectives(objectives []Objective) error {
+	names := r.Names
+	if names.IsZero() {
+		names = r.measuredNames()
+		objectives = slices.DeleteFunc(slices.Clone(objectives), func(o Objective) bool { return o.RPC != "" && len(names.about(o)) == 0 })
+	}
+	return names.Check(objectives)
+}
+
+// measuredNames are those of what a run has counted.
+func (r *Run) measuredNames() Names {
+	var n Names
+	for _, l := range r.Totals.Ops {
+		if s := (Sent{RPC: l.RPC, Resource: l.Resource}); !slices.Contains(n.Requests, s) {
+			n.Requests = append(n.Requests, s)
+		}
+	}
+	for name := range r.Totals.Counters {
+		n.Counters = append(n.Counters, name)
+	}
+	slices.Sort(n.Counters)
+	return n
 }
 
 // With returns the names of both. What one of them sends always is sent always.

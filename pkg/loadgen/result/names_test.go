@@ -60,3 +60,30 @@ func TestNamesOfTwoParts(t *testing.T) {
 		t.Error("joining has changed a part")
 	}
 }
+
+// A kept result is asked for what it has: by the names that its run had, or where it was
+// kept before there were any, by what it has counted.
+func TestObjectivesOnAKeptResult(t *testing.T) {
+	old := &Run{Totals: Totals{Ops: []Latencies{{Op: Op{RPC: "txn", Resource: "leases", Outcome: OK}}, {Op: Op{RPC: "txn", Resource: "leases", Outcome: Timeout}}},
+		Counters: map[string]float64{"late_heartbeats": 0}}}
+	kept := &Run{Header: Header{Names: Names{Requests: []Sent{{"txn", "leases", ""}, {"range", "leases", "after a conflict"}}, Counters: []string{"late_heartbeats"}}}, Totals: old.Totals}
+	for slo, ok := range map[string][2]bool{ // of kept, of old
+		"txn leases:p99<1s,late_heartbeats==0": {true, true},
+		"range leases:p99<1s":                  {true, true},  // was not sent
+		"txn lease:p99<1s":                     {false, true}, // an old one can't tell that from the one above
+		"late_hartbeats==0":                    {false, false},
+	} {
+		o, err := ParseObjectives(slo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range []*Run{kept, old} {
+			if err := r.CheckObjectives(o); (err == nil) != ok[i] || err != nil && fault.KindOf(err) != fault.Usage {
+				t.Errorf("%s, %d: %v", slo, i, err)
+			}
+		}
+		if err := Err(old, Judge(old, o)); fault.KindOf(err) == fault.Inconclusive && strings.HasPrefix(slo, "range") && !strings.Contains(fault.HintOf(err), "txn leases") {
+			t.Errorf("%s: %v (%s)", slo, err, fault.HintOf(err))
+		}
+	}
+}

@@ -126,6 +126,7 @@ type Header struct {
 	Cluster      string         `json:"cluster_id,omitempty"`
 	Members      []Member       `json:"members,omitempty"`
 	Expected     []Expected     `json:"expected,omitempty"` // how often what should be sent
+	Names        Names          `json:"names,omitzero"`     // what objectives may ask for
 }
 
 // Options are those of every scenario that have no place of their own in the Header:

@@ -253,7 +253,11 @@ func Err(r *Run, judged []Judged) error {
 	case r.Totals.Deserted != "":
 		return gone
 	case len(unknown) > 0:
-		return &fault.Error{Kind: fault.Inconclusive, Cause: "slo_unknown", Op: "loadgen", Msg: "not known: " + strings.Join(unknown, ", ")}
+		e := &fault.Error{Kind: fault.Inconclusive, Cause: "slo_unknown", Op: "loadgen", Msg: "not known: " + strings.Join(unknown, ", ")}
+		if measured := r.measuredNames().list(); len(measured) > 0 {
+			e.Hint = "this run has measured " + strings.Join(measured, ", ")
+		}
+		return e
 	}
 	return nil
 }
