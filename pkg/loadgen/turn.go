@@ -62,9 +62,27 @@ func (t *Turn) Do(ctx context.Context, rpc, resource string, send func(context.C
 	case reply.Conflict:
 		op.Outcome = result.Conflict
 	}
-	t.env.rec.record(op, t.Due, t.from, sent, done, reply.Bytes)
+	t.env.rec.record(op, t.belongs(op, done), t.from, sent, done, reply.Bytes)
 	t.from = done
 	return err
+}
+
+// Observe records the turn as a whole: a list of several requests, say. Its response time
+// runs from when it was due, and it is over now.
+func (t *Turn) Observe(rpc, resource, outcome string, bytes int64) {
+	op, now := result.Op{RPC: rpc, Resource: resource, Outcome: outcome}, time.Now()
+	t.env.rec.record(op, t.belongs(op, now), t.Due, t.Due, now, bytes)
+}
+
+// belongs says whether something is of the warm-up or of the measurement: what is of a turn
+// belongs to when that was due, so that turns are measured whole or not at all. What
+// was waited for until the run had ended belongs there: throughout the measurement it had no
+// answer, and an actor that waits for its answers had no other turn that could tell.
+func (t *Turn) belongs(op result.Op, done time.Time) time.Time {
+	if op.Outcome == result.Unfinished {
+		return done
+	}
+	return t.Due
 }
 
 // Txn sends a transaction. Where its condition is not met, the answer says so

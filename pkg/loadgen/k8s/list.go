@@ -137,7 +137,7 @@ func (i *informer) list(ctx context.Context, t *loadgen.Turn) {
 	if err := i.wait(ctx, now.Header.Revision); err != nil {
 		outcome = result.Unfinished
 	}
-	t.Env().Observe("list", i.resource, outcome, t.Due, 0)
+	t.Observe("list", i.resource, outcome, 0)
 }
 
 // makePods makes so many running pods, spread over namespaces, that are not there

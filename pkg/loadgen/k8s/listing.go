@@ -73,7 +73,7 @@ func (l listing) run(ctx context.Context, t *loadgen.Turn, resource, prefix stri
 	case err != nil:
 		outcome = result.Failed
 	}
-	t.Env().Observe("list", l.label(resource), outcome, t.Due, all.bytes)
+	t.Observe("list", l.label(resource), outcome, all.bytes)
 	if err == nil {
 		t.Env().Count("objects_listed", all.objects)
 	}
