@@ -82,10 +82,10 @@ func figureColumns() render.Columns[drill.Figure] {
 	type row = drill.Figure
 	return render.Columns[row]{
 		{Header: "figure", Value: func(f row) string { return f.What }},
-		{Header: "pain", Right: true, Value: func(f row) string { return f.Unit.Show(f.Pain) }},
-		{Header: "remedied", Right: true, Value: func(f row) string { return f.Unit.Show(f.Remedied) }},
+		{Header: "pain", Right: true, Value: func(f row) string { return figureShown(f, f.Pain) }},
+		{Header: "remedied", Right: true, Value: func(f row) string { return figureShown(f, f.Remedied) }},
 		{Header: "times", Right: true, Value: func(f row) string {
-			if f.Remedied == 0 {
+			if f.Remedied == 0 || f.Pain == 0 && f.Unit == diagnose.Seconds {
 				return "-"
 			}
 			return fmt.Sprintf("%.2f", f.Times)
@@ -94,4 +94,13 @@ func figureColumns() render.Columns[drill.Figure] {
 		{Header: "verdict", Value: func(f row) string { return f.Verdict }},
 		{Header: "from", Value: func(f row) string { return f.From }},
 	}
+}
+
+// figureShown shows one side of a figure. No request takes no time at all: a time of 0 is
+// one of requests that had no answer.
+func figureShown(f drill.Figure, v float64) string {
+	if v == 0 && f.Unit == diagnose.Seconds {
+		return "-"
+	}
+	return f.Unit.Show(v)
 }

@@ -3,9 +3,11 @@ package drill
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"kvd/pkg/loadgen"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
 )
@@ -91,8 +93,8 @@ type painDrill struct {
 // PlayPain starts a cluster, puts the load on it with kvd diagnose looking on, and
 // does the same with the remedied load on a fresh cluster. It is proved if the
 // finding is there under the first and not under the second, and each figure that has
-// a bound keeps it. Requests that the generator could not offer are an error of kind
-// Inconclusive. For the rest see Nospace.
+// a bound keeps it. Requests that the generator could not offer, or so many that were not
+// answered that the loads did not do the same work, are an error of kind Inconclusive. For the rest see Nospace.
 func PlayPain(ctx context.Context, p Pain, o PainOptions, sink progress.Sink) (PainReport, error) {
 	if err := o.check(); err != nil {
 		return PainReport{}, err
@@ -152,14 +154,23 @@ func (s *painDrill) remedy(ctx context.Context) (err error) {
 // prove sets the runs against each other.
 func (s *painDrill) prove(context.Context) error {
 	s.r.Figures = s.p.Figures(s.r.Pain, s.r.Remedied)
-	var missing, symptom []string
+	var missing, symptom, slow []string
 	for i := range s.r.Figures {
-		if why := s.r.Figures[i].Judge(); why != "" {
+		switch why := s.r.Figures[i].Judge(); {
+		case why == "":
+		case s.r.Figures[i].tooSlow():
+			slow = append(slow, why)
+		default:
 			missing = append(missing, why)
 		}
 	}
 	if s.ending.DiagnosedAfter.has(s.symptom) {
 		symptom = append(symptom, fmt.Sprintf("kvd diagnose still says %s", s.symptom))
 	}
-	return wholly(NotProved, missing, symptom)
+	if len(slow) > 0 && len(missing)+len(symptom) == 0 {
+		return &fault.Error{Kind: fault.Inconclusive, Cause: "unanswered", Op: "drill " + s.p.Name, Hint: "ask for less load, on a machine that is less busy",
+			Msg: fmt.Sprintf("%s; %.0f requests of the one load and %.0f of the other had no answer when it ended, so nothing follows from that",
+				strings.Join(slow, "; "), unanswered(s.r.Pain.Load), unanswered(s.r.Remedied.Load))}
+	}
+	return wholly(NotProved, missing, slow, symptom)
 }

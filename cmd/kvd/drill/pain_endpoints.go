@@ -31,7 +31,7 @@ func Endpoints(pods int, rate float64) Pain {
 			}
 			fewer := asWritten(pain, remedied, changes)
 			all := []Figure{
-				figure("changes written", diagnose.Count, fromGenerator, pain, remedied, changes).between(0.9, 1.1),
+				figure("changes written", diagnose.Count, fromGenerator, pain, remedied, changes).sameWork(pain, remedied),
 				figure("written for a change", diagnose.Bytes, fromGenerator, pain, remedied, each(func(r result.Report) float64 { return bytesOf(r, changed(r)) })).atLeast(0.8 * float64(pods) / shape.MaxSlice),
 				figure("put for it, as the store counts", diagnose.Bytes, fromStore, pain, remedied, each(stored)).atLeast(0.9 * fewer),
 				figure("written to the logs for it", diagnose.Bytes, fromLog, pain, remedied, each(toLogs)).atLeast(0.8 * fewer),

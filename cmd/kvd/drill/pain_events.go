@@ -40,7 +40,7 @@ func Events(rate float64) Pain {
 			entries.Pain *= 100 / max(1, written(pain.Load))
 			entries.Remedied *= 100 / max(1, written(remedied.Load))
 			return []Figure{
-				figure("Events written", diagnose.Count, fromGenerator, pain, remedied, written).between(0.9, 1.1),
+				figure("Events written", diagnose.Count, fromGenerator, pain, remedied, written).sameWork(pain, remedied),
 				figure("leases asked for", diagnose.Count, fromGenerator, pain, remedied, asked).atLeast(10),
 				gaugeFigure("leases granted", diagnose.Count, leasesGranted, pain, remedied, risen).atLeast(10),
 				{What: "leases more than before", Unit: diagnose.Count, From: leasesGranted, Pain: standing(pain), Remedied: standing(remedied), AtLeast: 10},

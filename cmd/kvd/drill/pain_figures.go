@@ -19,6 +19,8 @@ type Figure struct {
 	AtLeast float64 `json:"at_least,omitempty"`
 	AtMost  float64 `json:"at_most,omitempty"`
 	Verdict string  `json:"verdict"` // FigureKept, FigureBroken or FigureShown
+
+	waiting [2]float64 // requests without an answer when the loads ended: they may be what one number lacks
 }
 
 // Verdicts of figures.
@@ -66,6 +68,30 @@ func figure(what string, unit diagnose.Unit, from string, pain, remedied PainRun
 
 // atLeast has the pain's number be so many times the remedied one's.
 func (f Figure) atLeast(times float64) Figure { f.AtLeast = times; return f }
+
+// sameWork has both loads have done about the same, which both were to do.
+func (f Figure) sameWork(pain, remedied PainRun) Figure {
+	f.waiting = [2]float64{unanswered(pain.Load), unanswered(remedied.Load)}
+	return f.between(0.9, 1.1)
+}
+
+// unanswered counts the requests that had no answer, or no answer in time, when a load
+// ended. Events that did not come are none: they are nobody's work.
+func unanswered(r result.Report) float64 {
+	n := int64(0)
+	for _, q := range r.Requests {
+		if (q.Outcome == result.Unfinished || q.Outcome == result.Timeout) && q.RPC != "watch_event" {
+			n += q.Count
+		}
+	}
+	return float64(n)
+}
+
+// tooSlow reports that a figure of work done lacks no more than was still waited for: the
+// member was too slow for the load, which says nothing of the remedy.
+func (f Figure) tooSlow() bool {
+	return f.waiting[0]+f.waiting[1] > 0 && f.Pain+f.waiting[0] >= f.AtLeast*f.Remedied && f.AtMost*(f.Remedied+f.waiting[1]) >= f.Pain
+}
 
 // between has the numbers be about the same.
 func (f Figure) between(least, most float64) Figure { f.AtLeast, f.AtMost = least, most; return f }

@@ -29,7 +29,7 @@ func Heartbeats(nodes int) Pain {
 				return func(r result.Report) float64 { return of(r) / float64(nodes) / max(r.Measured, 1e-9) * 60 }
 			}
 			all := []Figure{
-				figure("heartbeats sent", diagnose.Count, fromGenerator, pain, remedied, beats).between(0.9, 1.1),
+				figure("heartbeats sent", diagnose.Count, fromGenerator, pain, remedied, beats).sameWork(pain, remedied),
 				figure("written for a node in a minute", diagnose.Bytes, fromGenerator, pain, remedied, each(writtenBytes)).atLeast(10),
 				figure("put for it, as the store counts", diagnose.Bytes, fromStore, pain, remedied, each(stored)).atLeast(10),
 				figure("written to the logs for it", diagnose.Bytes, fromLog, pain, remedied, each(toLogs)).atLeast(8),

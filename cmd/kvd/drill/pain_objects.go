@@ -35,7 +35,7 @@ func BigObjects(size, chunk int64, rate float64) Pain {
 			}
 			fewer := asWritten(pain, remedied, written)
 			all := []Figure{
-				figure("changes written", diagnose.Count, fromGenerator, pain, remedied, written).between(0.9, 1.1),
+				figure("changes written", diagnose.Count, fromGenerator, pain, remedied, written).sameWork(pain, remedied),
 				figure("written for a change", diagnose.Bytes, fromGenerator, pain, remedied, each(func(r result.Report) float64 { return bytesOf(r, "configmaps") })).atLeast(0.8 * parts),
 				figure("put for it, as the store counts", diagnose.Bytes, fromStore, pain, remedied, each(stored)).atLeast(0.9 * fewer),
 				figure("written to the logs for it", diagnose.Bytes, fromLog, pain, remedied, each(toLogs)).atLeast(0.7 * fewer),

@@ -7,6 +7,7 @@ import (
 
 	"kvd/cmd/kvd/drill"
 	"kvd/pkg/diagnose"
+	"kvd/pkg/loadgen/result"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/server/local"
@@ -159,5 +160,33 @@ func TestPainOfAMemberThatEnds(t *testing.T) {
 	r, err := playPain(t, drill.Heartbeats(50), o)
 	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "exited" || r.Outcome == drill.NotProved || len(r.Figures) > 0 {
 		t.Errorf("%s: %v", r.Outcome, err)
+	}
+}
+
+// Work that was still waited for when a load ended says that the machine was slow; work
+// that was not done though nobody waited for it, that the loads were not the same.
+func TestWorkThatWasNotDone(t *testing.T) {
+	load := func(done, unfinished, late int64) drill.PainRun {
+		return drill.PainRun{Load: result.Report{Requests: []result.Request{
+			{Op: result.Op{RPC: "txn", Resource: "endpoints", Outcome: result.OK}, Count: done},
+			{Op: result.Op{RPC: "txn", Resource: "endpoints", Outcome: result.Unfinished}, Count: unfinished},
+			{Op: result.Op{RPC: "txn", Resource: "endpoints", Outcome: result.Timeout}, Count: late},
+			{Op: result.Op{RPC: "watch_event", Resource: "endpoints", Outcome: result.Unfinished}, Count: 1000},
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		pain, remedied drill.PainRun
+		slow           bool
+	}{
+		"the pain was too much":   {load(102, 273, 0), load(375, 0, 0), true},
+		"and came too late":       {load(102, 173, 100), load(375, 0, 0), true},
+		"the remedy was too slow": {load(375, 0, 0), load(200, 150, 0), true},
+		"half was not even sent":  {load(375, 0, 0), load(180, 0, 0), false},
+		"nor does a little tell":  {load(375, 0, 0), load(180, 10, 0), false},
+	} {
+		f := drill.SameWork(drill.Figure{Pain: float64(tc.pain.Load.Requests[0].Count), Remedied: float64(tc.remedied.Load.Requests[0].Count)}, tc.pain, tc.remedied)
+		if why := f.Judge(); why == "" || drill.TooSlow(f) != tc.slow {
+			t.Errorf("%s: %q, too slow: %t", name, why, drill.TooSlow(f))
+		}
 	}
 }
