@@ -52,40 +52,41 @@ func (c *collector) askUsers(ctx context.Context, mc *cluster.MemberClient) erro
 		return err
 	}
 	etcd := mc.Etcd()
+	n := 1
+	defer func() { c.asked("AuthStatus, UserList, UserGet, RoleGet (through the log)", n) }()
 	status, err := etcd.AuthStatus(ctx)
 	if err != nil {
 		return mc.Explain(ctx, "ask whether users are asked for passwords", err)
 	}
 	out := Auth{Enabled: status.Enabled, Source: "users and roles, from " + mc.Label()}
+	n++
 	names, err := etcd.UserList(ctx)
 	if err != nil {
 		return mc.Explain(ctx, "list users", err)
 	}
-	n := 2
 	roles := map[string]*clientv3.AuthRoleGetResponse{}
 	for _, name := range names.Users {
+		n++
 		u, err := etcd.UserGet(ctx, name)
 		if err != nil {
 			return mc.Explain(ctx, "read a user's roles", err)
 		}
-		n++
 		user := AuthUser{Name: name, Roles: u.Roles}
 		for _, role := range u.Roles {
 			if role == rootRole {
 				continue // it may do everything, and need not be there: a grant does not ask for it
 			}
 			if roles[role] == nil {
+				n++
 				if roles[role], err = etcd.RoleGet(ctx, role); err != nil {
 					return mc.Explain(ctx, "read a role's permissions", err)
 				}
-				n++
 			}
 			user.may(roles[role])
 		}
 		out.Users = append(out.Users, user)
 	}
 	c.in.Auth = &out
-	c.asked("AuthStatus, UserList, UserGet, RoleGet (through the log)", n)
 	return nil
 }
 

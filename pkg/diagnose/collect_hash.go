@@ -33,6 +33,7 @@ func (c *collector) hashes(ctx context.Context, v cluster.View) {
 		c.sink.Event(progress.Event{Op: op, Subject: m.Label(), Phase: "computing its hash",
 			Note: fmt.Sprintf("it answers nobody else for about %s", Seconds.Show(StallOf(m)))})
 		ctx, cancel := context.WithTimeout(ctx, max(c.client.Config().CommandTimeout, time.Duration(10*StallOf(m)*float64(time.Second))))
+		c.asked("HashKV", 1)
 		h, err := mc.HashKV(ctx, rev)
 		cancel()
 		if err != nil {
@@ -41,7 +42,6 @@ func (c *collector) hashes(ctx context.Context, v cluster.View) {
 		}
 		c.in.Hashes = append(c.in.Hashes, Hash{Member: m, Hash: h.Hash, Revision: rev, Compact: h.CompactRevision})
 	}
-	c.asked("HashKV", len(c.in.Hashes))
 	if odd, ok := minority(c.in.Hashes); ok {
 		c.differing(ctx, odd, rev)
 	}

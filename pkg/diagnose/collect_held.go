@@ -36,11 +36,11 @@ func (c *collector) sampledLeases(ctx context.Context, v cluster.View, ways ...f
 // are asked for as were before the sample.
 func (c *collector) heldLeases(ctx context.Context, mc *cluster.MemberClient) error {
 	for _, id := range c.in.Leases.toAsk(c.in.Keys.Leased, c.o.LeaseLimit) {
+		c.asked("LeaseLeases, LeaseTimeToLive", 1)
 		r, err := mc.Etcd().TimeToLive(ctx, clientv3.LeaseID(id), clientv3.WithAttachedKeys())
 		if err != nil {
 			return err
 		}
-		c.asked("LeaseLeases, LeaseTimeToLive", 1)
 		if r.GrantedTTL == 0 {
 			continue // it has ended meanwhile
 		}

@@ -97,7 +97,7 @@ func (c *collector) lists(ctx context.Context, v cluster.View) {
 		}
 		c.in.Lists = append(c.in.Lists, lists[i])
 	}
-	c.asked("serializable list of members", len(c.in.Lists))
+	c.asked("serializable list of members", len(asked))
 }
 
 // probe asks what probes ask, where an alarm makes a difference.
@@ -114,6 +114,7 @@ func (c *collector) probe(ctx context.Context, v cluster.View) {
 		ctx, cancel := context.WithTimeout(ctx, c.client.Config().MemberTimeout)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 		if err == nil {
+			c.asked("GET /health, /livez, /readyz", 1)
 			if resp, err := c.http.Do(req); err == nil {
 				_ = resp.Body.Close()
 				c.in.Probes = append(c.in.Probes, Probe{m, path, resp.StatusCode, time.Now()})
@@ -121,7 +122,6 @@ func (c *collector) probe(ctx context.Context, v cluster.View) {
 		}
 		cancel()
 	}
-	c.asked("GET /health, /livez, /readyz", len(c.in.Probes))
 }
 
 // keys looks into what is stored, within the limit of bytes.
@@ -133,12 +133,12 @@ func (c *collector) keys(ctx context.Context, mc *cluster.MemberClient) {
 	o := keyspace.DefaultLookOptions()
 	o.SampleBytes, o.Layout, o.Timeout = c.o.SampleBytes, c.o.Layout, c.client.Config().CommandTimeout
 	u, err := keyspace.Look(ctx, mc, o, progress.Discard)
+	c.asked("serializable range from "+mc.Label(), int(u.Requests))
 	if err != nil {
 		c.missErr(NeedKeys, mc.Label(), err)
 		return
 	}
 	c.in.Keys = &u
-	c.asked("serializable range from "+mc.Label(), int(u.Requests))
 	c.compactor(ctx, mc)
 }
 
@@ -186,6 +186,8 @@ func (c *collector) someLeases(ctx context.Context, m cluster.Member, before map
 	if err := mc.Connect(ctx); err != nil {
 		return out, err
 	}
+	const what = "LeaseLeases, LeaseTimeToLive"
+	c.asked(what, 1)
 	list, err := mc.Etcd().Leases(ctx)
 	if err != nil {
 		return out, mc.Explain(ctx, "list leases", err)
@@ -209,6 +211,7 @@ func (c *collector) someLeases(ctx context.Context, m cluster.Member, before map
 		opts = append(opts, clientv3.WithAttachedKeys())
 	}
 	for _, id := range ids[:min(len(ids), c.o.LeaseLimit)] {
+		c.asked(what, 1)
 		r, err := mc.Etcd().TimeToLive(ctx, id, opts...)
 		if err != nil {
 			return out, mc.Explain(ctx, "read lease", err)
@@ -222,7 +225,6 @@ func (c *collector) someLeases(ctx context.Context, m cluster.Member, before map
 		}
 		out.Asked = append(out.Asked, l)
 	}
-	c.asked("LeaseLeases, LeaseTimeToLive", 1+len(out.Asked))
 	return out, nil
 }
 
