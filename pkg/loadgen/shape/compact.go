@@ -2,16 +2,12 @@ package shape
 
 import (
 	"strconv"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // CompactKey is the key at which API servers agree on who compacts.
 const CompactKey = "compact_rev_key"
-
-// CompactInterval is how often each of them tries to be the one.
-const CompactInterval = 5 * time.Minute
 
 // Compactor is what one API server knows of the agreement on who compacts: the
 // version of the key, and the revision of its last round, which is compacted in
@@ -47,14 +43,4 @@ func (c *Compactor) Answered(r *clientv3.TxnResponse) int64 {
 	}
 	c.revision = r.Header.Revision
 	return compact
-}
-
-// Marker reads the key at which API servers agree on who compacts, and
-// WatchMarker follows it; both once, after an API server's start (compact.go,
-// runWatchLoop).
-func Marker(key string) Read { return Read{Key: key} }
-
-// WatchMarker follows the key from a revision on.
-func WatchMarker(key string, from int64) Read {
-	return Read{key, []clientv3.OpOption{clientv3.WithRev(from)}}
 }

@@ -90,16 +90,6 @@ func Pods() []*Template {
 	return all
 }
 
-// Exemplar is the pod that Kubernetes' scalability group takes for a typical one:
-// two containers, annotations, 10 kB.
-func Exemplar() *Template {
-	value := renamed(sample("pod-exemplar"), samplePod)
-	value = editValue(inNamespace(value), path{2, 1, 6}, func([]byte) []byte { return []byte{} }) // resourceVersion, never stored
-	return newTemplate(value, path{2, 3, 2, 4}).withSuffix(samplePod)
-}
-
-const samplePod = "payment-service-67cc84df8d-bcdfg"
-
 // Event is an Event of a pod: "started", "pulled" or "failedscheduling". A repeat
 // changes its count and its time.
 func Event(reason string) *Template {

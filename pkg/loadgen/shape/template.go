@@ -172,9 +172,6 @@ func (t *Template) text(at ...protowire.Number) string {
 	return ""
 }
 
-// Size is how many bytes each value of the template has.
-func (t *Template) Size() int { return len(t.value) }
-
 // Value returns the object as updated at a time.
 func (t *Template) Value(id ID, now time.Time) string {
 	v := bytes.Clone(t.value)

@@ -83,7 +83,6 @@ func TestValues(t *testing.T) {
 		"running":    {pods[Running], 3756, PodName(42, 7), NamespaceName(3)},
 		"deleting":   {pods[Terminating], 3768, PodName(42, 7), NamespaceName(3)},
 		"terminated": {pods[Terminated], 3876, PodName(42, 7), NamespaceName(3)},
-		"exemplar":   {Exemplar(), 10116, PodName(42, 7), NamespaceName(3)},
 		"started":    {Event("started"), 710, PodName(42, 7) + "." + EventSerial(4711), NamespaceName(3)},
 		"pulled":     {Event("pulled"), 835, PodName(42, 7) + "." + EventSerial(4711), NamespaceName(3)},
 		"unplaced":   {Event("failedscheduling"), 958, PodName(42, 7) + "." + EventSerial(4711), NamespaceName(3)},
@@ -95,7 +94,7 @@ func TestValues(t *testing.T) {
 	for what, r := range rows {
 		value := r.t.Value(id, now)
 		obj, meta := roundTrip(t, what, value)
-		if len(value) != r.size || r.t.Size() != r.size {
+		if len(value) != r.size {
 			t.Errorf("%s: %d bytes, want %d", what, len(value), r.size)
 		}
 		if meta.GetName() != r.name || meta.GetNamespace() != r.namespace {
