@@ -88,15 +88,23 @@ func at(t *testing.T, dir string, r Record, i int64) byte {
 	return raw[r.Offset+i]
 }
 
+// followed is a log with its first entry, and what it takes to follow it: for a minute
+// at most, or until stop.
+func followed(t *testing.T) (l *logged, ctx context.Context, stop context.CancelFunc, o DumpOptions) {
+	t.Helper()
+	l = newLog(t)
+	l.add(0, put("first", "v", 0))
+	ctx, stop = context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(stop)
+	o = DefaultDumpOptions()
+	o.Follow, o.Poll = true, time.Millisecond
+	return l, ctx, stop, o
+}
+
 // A log that is written to is followed over the ends of its segments, each entry
 // once, until the context ends.
 func TestDumpFollow(t *testing.T) {
-	l := newLog(t)
-	l.add(0, put("first", "v", 0))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	o := DefaultDumpOptions()
-	o.Follow, o.Poll = true, time.Millisecond
+	l, ctx, cancel, o := followed(t)
 	const total = 60
 	var seen []uint64
 	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
@@ -127,12 +135,7 @@ func TestDumpFollow(t *testing.T) {
 // A server that starts cuts off the torn end of its log and writes on there: what it
 // writes is followed, in the place of what was read before.
 func TestDumpFollowsARepair(t *testing.T) {
-	l := newLog(t)
-	l.add(0, put("first", "v", 0))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	o := DefaultDumpOptions()
-	o.Follow, o.Poll = true, time.Millisecond
+	l, ctx, cancel, o := followed(t)
 	var seen []string
 	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
 		seen = append(seen, fmt.Sprint(line.Index, " ", line.Replaces))
@@ -172,12 +175,7 @@ func TestDumpFollowsARepair(t *testing.T) {
 // A server removes segments that it no longer needs, whether or not they were read: a
 // reader that was held up is told which entries it has missed.
 func TestDumpFollowMissesNothingSilently(t *testing.T) {
-	l := newLog(t)
-	l.add(0, put("first", "v", 0))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	o := DefaultDumpOptions()
-	o.Follow, o.Poll = true, time.Millisecond
+	l, ctx, _, o := followed(t)
 	var seen []uint64
 	_, err := Dump(ctx, l.dir, o, func(line *Line) error {
 		if seen = append(seen, line.Index); len(seen) > 1 {
