@@ -59,7 +59,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 
 	root := newRootCmd(a)
 	root.SetArgs(args)
-	err := withoutBrokenPipes(a.defectsToldApart(func() error { return root.ExecuteContext(ctx) }))
+	err := withoutBrokenPipes(root.ExecuteContext(ctx))
 	if err == nil {
 		return 0
 	}
