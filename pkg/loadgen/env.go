@@ -46,6 +46,7 @@ type Env struct {
 	onSpent func()
 	onFull  func()
 	fullOne sync.Once
+	wrote   atomic.Bool // something was made for the load to find
 }
 
 // Scaled divides a duration of Kubernetes by the time scale. The engine has done
@@ -112,6 +113,9 @@ func (e *Env) Commit(ctx context.Context, apiserver int, resource, key string, r
 		resp, err = req.As(e.values).Commit(ctx, c)
 		return err
 	})
+	if err == nil {
+		e.wrote.Store(true)
+	}
 	return resp, err
 }
 

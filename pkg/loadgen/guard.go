@@ -13,6 +13,7 @@ import (
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/metrics"
 )
 
 // guard refuses a cluster that a load could hurt somebody on. It sends one range
@@ -26,6 +27,9 @@ func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Option
 		return err
 	}
 	if err := checkQuorum(v); err != nil {
+		return err
+	}
+	if err := checkMetricsURLs(v, o.MetricsURLs); err != nil {
 		return err
 	}
 	if err := checkRoom(v, o); err != nil {
@@ -75,6 +79,19 @@ func onThisMachine(endpoint string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
+}
+
+// checkMetricsURLs refuses addresses of members that there are not: misspelt, they would
+// leave a report without what that member did.
+func checkMetricsURLs(v cluster.View, urls metrics.Overrides) error {
+	var known []string
+	for _, m := range v.Members {
+		known = append(known, m.Name, cluster.FormatID(m.ID))
+	}
+	if bad := urls.Unknown(known); len(bad) > 0 {
+		return &fault.Error{Kind: fault.Usage, Cause: cluster.CauseMemberNotFound, Op: "loadgen", Msg: "--metrics-url names no member: " + strings.Join(bad, ", "), Hint: "`kvd member list` has the names"}
+	}
+	return nil
 }
 
 // checkQuorum refuses a cluster that has lost its quorum: whatever is asked of it would

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/metrics"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	}
 	if err := checkTarget(client.Config().Endpoints, o.TargetIsMine); err != nil {
 		return nil, err // before anything is sent
+	}
+	if err := checkStart(o.StartAt); err != nil {
+		return nil, err
 	}
 	view, err := client.View(ctx)
 	if err != nil {
@@ -99,10 +103,25 @@ func setup(ctx context.Context, s Scenario, env *Env, stop <-chan struct{}) (Cas
 		}
 	}()
 	cast, err := s.Setup(ctx, env)
+	if env.wrote.Load() {
+		err = leftBehind(err)
+	}
 	if err != nil && closed(stop) {
 		err = &fault.Error{Kind: fault.Interrupted, Op: "loadgen", Msg: "stopped while making what the load needs to find", Hint: "`kvd loadgen clean` removes what was written"}
 	}
 	return cast, err
+}
+
+// leftBehind is a refusal that came after something had been made: an error of kind
+// Refused says that nothing was changed.
+func leftBehind(err error) error {
+	var why *fault.Error
+	if fault.KindOf(err) != fault.Refused || !errors.As(err, &why) {
+		return err
+	}
+	left := *why
+	left.Kind, left.Hint = fault.Partial, strings.TrimPrefix(left.Hint+"; `kvd loadgen clean` removes what was written", "; ")
+	return &left
 }
 
 // runner is one run under way.

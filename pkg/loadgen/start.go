@@ -8,6 +8,14 @@ import (
 	"kvd/pkg/ops/fault"
 )
 
+// checkStart refuses a time that has passed, before anything is made.
+func checkStart(at time.Time) error {
+	if ago := time.Since(at); !at.IsZero() && ago > 0 {
+		return refused("start_passed", fmt.Sprintf("--start-at was %s ago", ago.Round(time.Second)), "give a later time; nothing was written")
+	}
+	return nil
+}
+
 // awaitStart waits until the run is to begin, so that several generators begin
 // together.
 func (r *runner) awaitStart(ctx context.Context, stop <-chan struct{}) error {
@@ -17,7 +25,7 @@ func (r *runner) awaitStart(ctx context.Context, stop <-chan struct{}) error {
 	}
 	wait := time.Until(at)
 	if wait < 0 {
-		return &fault.Error{Kind: fault.Refused, Cause: "start_passed", Op: "loadgen",
+		return &fault.Error{Kind: fault.Partial, Cause: "start_passed", Op: "loadgen",
 			Msg:  fmt.Sprintf("all was ready %s after --start-at", (-wait).Round(time.Millisecond)),
 			Hint: "what the load needs to find is there now: give a later time"}
 	}

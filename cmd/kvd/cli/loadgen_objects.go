@@ -55,7 +55,8 @@ WHAT HURTS. An update writes the whole object, however little of it changed, to
 the log of each member and into the history. All writes share one log: while
 a megabyte is on its way to disk and to the followers, the heartbeats behind it
 wait. A request of more than 1.5 MiB is refused by the server, one of more than
-2 MiB by the client already: two different errors, see the causes in the report.
+2 MiB by the client already: two different errors, with which the load does not
+begin; with --until-nospace they are among the causes in the report.
 
 WHAT TO WATCH. The response time of "txn leases" beside "txn configmaps"; bytes to
 the log and to peers; how the db grows; the 99th percentile of fsync and commit.

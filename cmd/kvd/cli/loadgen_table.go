@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -84,6 +85,9 @@ func loadNotes(r result.Report) []string {
 	if why := result.StoppedText(r.Stopped); why != "" && r.Full == nil {
 		out = append(out, fmt.Sprintf("this run ended before its time, after %s of the measurement: %s", spanText(r.Measured), why))
 	}
+	if silent := withoutMetrics(r); len(silent) > 0 {
+		out = append(out, fmt.Sprintf("no metrics of %s: what the load cost there is not known (--metrics-url NAME=URL says where they are)", strings.Join(silent, ", ")))
+	}
 	if p := r.PerByte; p != nil {
 		out = append(out, fmt.Sprintf("for each byte written: %.2f to the log and %.2f to peers, all members together", p.Log, p.Peers))
 	}
@@ -129,6 +133,17 @@ func loadNotes(r result.Report) []string {
 			line += " (" + s + ")"
 		}
 		out = append(out, line)
+	}
+	return out
+}
+
+// withoutMetrics are the members that told nothing of themselves in the whole measurement.
+func withoutMetrics(r result.Report) []string {
+	var out []string
+	for _, m := range r.Members {
+		if !slices.ContainsFunc(r.Servers, func(s result.MemberTotals) bool { return s.Name == m.Name }) {
+			out = append(out, m.Name)
+		}
 	}
 	return out
 }
