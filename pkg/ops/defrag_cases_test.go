@@ -158,6 +158,12 @@ func TestDefragNeedsRoomForTheCopy(t *testing.T) {
 					t.Errorf("the hint %q does not name %s", fault.HintOf(err), l)
 				}
 			}
+			// Whoever comes next is told what holds the space.
+			o.SkipDiskCheck = false
+			err = planned(t, client, mustView(t, client), o, progress.Discard).Check(t.Context())
+			if len(left) == 0 || fault.CauseOf(err) != "disk_space" || !strings.Contains(fault.HintOf(err), "remove "+left[0]) {
+				t.Errorf("%v, hint %q: want %v named", err, fault.HintOf(err), left)
+			}
 			resp, err := c.Client(t).Get(t.Context(), "live/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 			if err != nil || resp.Count != int64(tc.live)*4 {
 				t.Errorf("%d of %d keys: %v", resp.Count, tc.live*4, err)

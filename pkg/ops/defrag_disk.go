@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -32,29 +33,47 @@ func (d *defragmentation) roomForCopy(view cluster.View, planned cluster.Member)
 	}
 	disk, ok := d.local(m)
 	if need := copyRoom(m.Status.DBInUse); ok && disk.free < need {
+		hint := "free space there first, or compact so that less is in use"
+		if left := halfCopies(disk.dir); len(left) > 0 { // no member defragments: that gate is passed
+			hint = "remove " + strings.Join(left, ", ") + ", which a failed defragmentation has left there, or free space otherwise"
+		}
 		return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: "defrag", Subject: m.Label(),
 			Msg: fmt.Sprintf("gate \"room for the copy\": it needs about %s in %s, where %s are free",
 				binary(need), disk.dir, binary(disk.free)),
-			Hint: "free space there first, or compact so that less is in use; --skip-disk-check if this looks at the wrong disk"}
+			Hint: hint + "; `kvd defrag --skip-disk-check` if this looks at the wrong disk"}
 	}
 	return nil
 }
 
-// halfCopy says what to do about the copy that a failed defragmentation leaves.
-// etcd asks for the path of the copy after closing it, when bbolt has forgotten
-// it (backend.go, "failed to remove db.tmp after defragmentation completed"), so
-// that the file stays until the next start, which clears the folder of db.tmp.*.
-func (d *defragmentation) halfCopy(m cluster.Member) string {
+// halfCopy says what to do after a defragmentation that failed, and about the copy
+// that it leaves. etcd asks for the path of the copy after closing it, when bbolt
+// has forgotten it (backend.go, "failed to remove db.tmp after defragmentation
+// completed"), so that the file stays until the next start, which clears the folder
+// of db.tmp.*.
+func (d *defragmentation) halfCopy(m cluster.Member, cause error) string {
 	const keeps = "etcd up to 3.7.3 leaves the half copy of a failed defragmentation beside its file until its next start"
+	full := strings.Contains(cause.Error(), syscall.ENOSPC.Error()) // of the member's disk: it comes as text
 	disk, ok := d.local(m)
-	if !ok {
+	left := halfCopies(disk.dir)
+	switch {
+	case ok && len(left) > 0:
+		return keeps + ": remove " + strings.Join(left, ", ") + " to get the space back"
+	case !ok && (full || fault.CauseOf(cause) != causeDefragNotDone):
 		return keeps + ": remove member/snap/db.tmp.* on that machine to get the space back"
-	}
-	left, _ := filepath.Glob(filepath.Join(disk.dir, "db.tmp.*"))
-	if len(left) == 0 {
+	case full:
 		return "make room on the disk before trying again"
 	}
-	return keeps + ": remove " + strings.Join(left, ", ") + " to get the space back"
+	return "look at the member's log for what kept it from it, then run the same again"
+}
+
+// halfCopies lists the copies in a member's folder that are no part of it, as long
+// as it does not defragment.
+func halfCopies(dir string) []string {
+	if dir == "" {
+		return nil
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "db.tmp.*"))
+	return left
 }
 
 // diskOf finds the disk of a member that runs on this machine: through the file

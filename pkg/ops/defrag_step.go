@@ -129,6 +129,7 @@ func (d *defragmentation) defragment(ctx context.Context, m cluster.Member) (how
 	}
 	rctx, cancel := context.WithTimeout(ctx, timeout)
 	stop := d.tick(rctx, m)
+	began := time.Now()
 	err = d.c.Defragment(rctx, m.ID)
 	cancel()
 	stop()
@@ -141,14 +142,20 @@ func (d *defragmentation) defragment(ctx context.Context, m cluster.Member) (how
 	case !uncertain(err):
 		return "", err
 	}
-	d.sink.Event(progress.Event{Op: "defrag", Subject: m.Label(), Phase: "waiting for the server", Warning: true,
-		Note: fmt.Sprintf("no answer within %s; the member goes on defragmenting (it can't be cancelled), following it", timeout)})
+	// A member that dies or hangs is given up long before the timeout: the
+	// connection breaks, and nobody knows whether it has begun.
+	waited := time.Since(began)
+	note, how := "the member may be defragmenting (it can't be cancelled), following it", fmt.Sprintf("lost its connection after %s", waited.Round(10*time.Millisecond))
+	if waited >= timeout {
+		note, how = "the member goes on defragmenting (it can't be cancelled), following it", fmt.Sprintf("did not answer within %s", timeout)
+	}
+	d.sink.Event(progress.Event{Op: "defrag", Subject: m.Label(), Phase: "waiting for the server", Warning: true, Note: how + ": " + fault.Why(err) + "; " + note})
 	f := follower{d: d, m: m, before: before, began: time.Now(), asked: err}
 	took, err := f.wait(ctx)
 	if err != nil {
 		return "", err
 	}
-	how = fmt.Sprintf("did not answer within %s and was followed until its own end", timeout)
+	how += " and was followed until its own end"
 	if took > 0 {
 		how += fmt.Sprintf(", which took it %s", took.Round(10*time.Millisecond))
 	}
@@ -229,7 +236,7 @@ func (d *defragmentation) failed(ctx context.Context, m cluster.Member, r *plan.
 		r.AfterBytes = plan.Bytes(s.DBSize)
 		e.Msg = join(e.Msg, fmt.Sprintf("failed; the member kept its file, unchanged at %s, and serves", binary(s.DBSize)))
 		if e.Kind != fault.Denied {
-			e.Hint = d.halfCopy(m)
+			e.Hint = d.halfCopy(m, cause)
 		}
 	default:
 		r.AfterBytes = plan.Bytes(s.DBSize)

@@ -16,6 +16,9 @@ import (
 // still goes on. No other member may be touched then.
 const causeDefragUnknown = "defrag_outcome_unknown"
 
+// causeDefragNotDone marks one that was asked for, is over, and did nothing.
+const causeDefragNotDone = "defrag_not_done"
+
 const (
 	followPoll   = 500 * time.Millisecond
 	followStart  = 3 * time.Second  // how long a request may take to show in the member's metrics
@@ -32,8 +35,9 @@ type follower struct {
 	began  time.Time
 	asked  error // what became of the request
 
-	seen     bool      // seen in flight
-	lastWord time.Time // when the member last answered anything
+	seen      bool      // seen in flight
+	lastWord  time.Time // when the member last answered anything
+	answering time.Time // since when it has answered each look; zero: it did not the last one
 }
 
 // wait returns how long the defragmentation took by the member's own clock, 0 if
@@ -67,7 +71,7 @@ func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, er
 	if err != nil {
 		return f.lookAtStatus(ctx, err)
 	}
-	f.lastWord = time.Now()
+	f.answered()
 	running, completed := inflight(s)
 	switch {
 	case f.before != nil && s.Restarted(f.before):
@@ -76,7 +80,7 @@ func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, er
 		f.seen = true
 		return 0, false, nil
 	case f.before == nil:
-		return 0, f.seen || time.Since(f.began) > followStart, nil
+		return 0, f.seen || f.settled(), nil
 	}
 	h, _ := metrics.Between(f.before, s).Histogram(metrics.DefragDuration, nil)
 	if _, was := inflight(f.before); completed > was {
@@ -85,7 +89,7 @@ func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, er
 	if f.seen {
 		return 0, true, f.not("the member began and did not complete it (see its log)")
 	}
-	if time.Since(f.began) > followStart {
+	if f.settled() {
 		return 0, true, f.not("the member never began it")
 	}
 	return 0, false, nil
@@ -98,12 +102,14 @@ func (f *follower) lookAtStatus(ctx context.Context, metricsErr error) (time.Dur
 	switch {
 	case err == nil && s.DBSize < f.m.Status.DBSize:
 		return 0, true, nil
-	case err == nil && time.Since(f.began) < followStart:
-		f.lastWord = time.Now()
-		return 0, false, nil
 	case err == nil:
-		return 0, true, f.not("the member serves, and its file is not smaller than before")
-	case fault.CauseOf(err) == cluster.CauseDeadline:
+		if f.answered(); f.settled() {
+			return 0, true, f.not("the member serves, and its file is not smaller than before")
+		}
+		return 0, false, nil
+	}
+	f.answering = time.Time{}
+	if fault.CauseOf(err) == cluster.CauseDeadline {
 		// The port is open and the request hangs: what a defragmenting member
 		// does. There is no limit to how long that may take.
 		f.lastWord = time.Now()
@@ -112,14 +118,27 @@ func (f *follower) lookAtStatus(ctx context.Context, metricsErr error) (time.Dur
 	return 0, false, fmt.Errorf("%w; %w", metricsErr, err)
 }
 
+// answered notes that the member has answered a look.
+func (f *follower) answered() {
+	f.lastWord = time.Now()
+	if f.answering.IsZero() {
+		f.answering = f.lastWord
+	}
+}
+
+// settled reports that the member has answered for so long that the request would
+// show by now. One that hung has the request still before it when it goes on.
+func (f *follower) settled() bool { return time.Since(f.answering) > followStart }
+
 // not is the error of a defragmentation that is over and did not succeed.
 func (f *follower) not(why string) error {
-	return &fault.Error{Kind: fault.Unavailable, Cause: "defrag_not_done", Op: "defrag", Subject: f.m.Label(), Msg: why, Err: f.asked}
+	return &fault.Error{Kind: fault.Unavailable, Cause: causeDefragNotDone, Op: "defrag", Subject: f.m.Label(), Msg: why,
+		Err: &fault.Error{Kind: fault.Unavailable, Cause: fault.CauseOf(f.asked), Msg: "what was asked of it was not answered", Err: f.asked}}
 }
 
 // unknown is the error of a defragmentation of which nothing can be learned.
 func (f *follower) unknown(why string, err error) error {
 	return &fault.Error{Kind: fault.Unavailable, Cause: causeDefragUnknown, Op: "defrag", Subject: f.m.Label(), Err: err,
 		Msg:  why + ", so whether it still defragments is not known; no other member is touched",
-		Hint: "look at the member itself; go on when etcd_disk_defrag_inflight in its /metrics is 0"}
+		Hint: "look at the member itself: where it is down, start it, for its file is the old or the new one, whole in both cases; go on when etcd_disk_defrag_inflight in its /metrics is 0"}
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -34,6 +35,12 @@ func TestFollow(t *testing.T) {
 			}
 			return nil
 		}, plan.Done, "", "followed"},
+		{"it hangs, and has the request still before it", []string{before, "", "", "", "", "", "", "", "", before, running, defragMetrics(0, 5, 47.5, 1)}, true, func(n int) error {
+			if n < 9 {
+				return errDeadline()
+			}
+			return nil
+		}, plan.Done, "", "took it 7.5s"},
 		{"no metrics, nothing gained", []string{""}, false, nil, plan.Failed, "defrag_not_done", "not smaller"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,6 +81,9 @@ func TestFollow(t *testing.T) {
 			if s.State != tc.state || fault.CauseOf(err) != tc.cause || !strings.Contains(s.Reason, tc.reason) {
 				t.Errorf("%s, cause %q, %q", s.State, fault.CauseOf(err), s.Reason)
 			}
+			if strings.Contains(fault.HintOf(err), "disk") {
+				t.Errorf("no disk was full, and the hint is %q", fault.HintOf(err))
+			}
 			if len(f.calls) != 1 {
 				t.Errorf("asked %v: a second request would be queued behind the first", f.calls)
 			}
@@ -103,6 +113,40 @@ func TestUnknownOutcomeStopsEverything(t *testing.T) {
 	errorsIs(t, err, fault.Unavailable, causeDefragUnknown)
 	if len(f.calls) != 1 || r.Steps[1].State != plan.Skipped || r.Steps[2].State != plan.Skipped {
 		t.Errorf("%v, %+v", f.calls, r.Steps)
+	}
+}
+
+// A connection that breaks at once is not said to be an answer that did not come
+// within the timeout.
+func TestALostConnectionIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[string]string{cluster.CauseConnectionLost: "lost its connection after", cluster.CauseDeadline: "did not answer within 30ms"} {
+		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: 40, inUse: 10})}
+		count := 4
+		f.metrics = func(uint64) (string, error) { return defragMetrics(0, count, 40, 1), nil }
+		f.defragment = func(id uint64) error {
+			if f.shrink(id); cause == cluster.CauseDeadline {
+				time.Sleep(30 * time.Millisecond)
+			}
+			count++
+			return &fault.Error{Kind: fault.Unavailable, Cause: cause, Msg: "gone"}
+		}
+		var warned string
+		sink := progress.Func(func(e progress.Event) {
+			if e.Warning {
+				warned = e.Note
+			}
+		})
+		o := fast()
+		o.Timeout = 30 * time.Millisecond
+		p, err := newDefragmentation(f, o, sink).plan(t.Context(), f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Run(t.Context(), nil, sink)
+		if err != nil || !strings.Contains(r.Steps[0].Reason, want) || !strings.HasPrefix(warned, want) || !strings.Contains(warned, "gone") {
+			t.Errorf("%s: %v, %q, warned %q", cause, err, r.Steps[0].Reason, warned)
+		}
 	}
 }
 
