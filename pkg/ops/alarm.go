@@ -123,13 +123,14 @@ func disarmGuard(client *cluster.Client, recorded cluster.View, a cluster.Alarm,
 }
 
 // comesBack refuses to disarm NOSPACE where the next small write would raise it
-// again, on whichever member that write goes through.
+// again, on whichever member that write goes through, or where that is not known.
 func comesBack(view cluster.View, a cluster.Alarm) error {
 	var why []string
+	var silent *cluster.Member
 	for _, m := range view.Members {
 		switch {
 		case m.Status == nil && m.ID == a.MemberID && a.InMemberList:
-			why = append(why, fmt.Sprintf("%s raised the alarm and does not answer, so that its size is not known", m.Label()))
+			silent = &m
 		case m.Status == nil:
 		case m.Status.EffectiveQuota() == cluster.QuotaUnknown:
 			return &fault.Error{Kind: fault.Refused, Cause: "quota_unknown", Op: "alarm disarm", Subject: m.Label(),
@@ -140,12 +141,17 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 				binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()), binary(m.Status.DBInUse), whatHelps(m.Status)))
 		}
 	}
-	if len(why) == 0 {
-		return nil
+	switch {
+	case len(why) > 0:
+		return &fault.Error{Kind: fault.Refused, Cause: "would_come_back", Op: "alarm disarm", Subject: alarmOwner(a),
+			Msg:  "the next write would raise the alarm again: " + strings.Join(why, "; "),
+			Hint: "`kvd alarm recover` does what is missing and disarms then; `kvd alarm disarm --force` disarms all the same"}
+	case silent != nil:
+		return &fault.Error{Kind: fault.Refused, Cause: "size_unknown", Op: "alarm disarm", Subject: alarmOwner(a),
+			Msg:  "it raised the alarm and does not answer, so that nobody can say whether the next write would raise it again: " + fault.Why(silent.Err),
+			Hint: "bring it back first (`kvd status` says what it lacks), then run the same again; `kvd alarm disarm --force` disarms all the same"}
 	}
-	return &fault.Error{Kind: fault.Refused, Cause: "would_come_back", Op: "alarm disarm", Subject: alarmOwner(a),
-		Msg:  "the next write would raise the alarm again: " + strings.Join(why, "; "),
-		Hint: "`kvd alarm recover` does what is missing and disarms then; --force disarms all the same"}
+	return nil
 }
 
 // mostlyUsed is the share of the quota in use from which a defragmentation alone

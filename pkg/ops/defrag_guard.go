@@ -76,7 +76,7 @@ func corruptGate(view cluster.View) gate {
 
 func votersGate(view cluster.View) gate {
 	voters := view.Voters()
-	g := gate{name: "every voter answers", cause: "voter_missing", hint: "bring it back first: with it away, a member that defragments may cost the quorum"}
+	g := gate{name: "every voter answers", cause: "voter_missing", hint: "bring it back first (`kvd status` says what it lacks): with it away, a member that defragments may cost the quorum"}
 	answered := 0
 	for _, v := range voters {
 		if v.Status != nil {
@@ -87,6 +87,9 @@ func votersGate(view cluster.View) gate {
 			g.refuse = fmt.Sprintf("%s does not answer its status", v.Label())
 			if v.Err != nil {
 				g.refuse += ": " + v.Err.Error()
+			}
+			if fault.CauseOf(v.Err) == cluster.CauseNotStarted { // which there is no bringing back
+				g.hint = fault.HintOf(v.Err)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -66,6 +67,9 @@ func TestGates(t *testing.T) {
 		{"CORRUPT", func(v *cluster.View) { v.Alarms = []cluster.Alarm{{MemberID: 2, Type: cluster.AlarmCorrupt}} }, cluster.CauseCorrupt},
 		{"a voter is missing", func(v *cluster.View) { v.Members[2].Status, v.Members[2].Err = nil, errDeadline() }, "voter_missing"},
 		{"a voter never started", func(v *cluster.View) { v.Members = append(v.Members, cluster.Member{ID: 9}) }, "voter_missing"},
+		{"a voter never started, as its error says", func(v *cluster.View) {
+			v.Members = append(v.Members, cluster.Member{ID: 9, Err: &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNotStarted, Hint: "start it, or remove it"}})
+		}, "voter_missing"},
 		{"a learner is missing", func(v *cluster.View) {
 			v.Members = append(v.Members, cluster.Member{ID: 9, Learner: true, Err: errDeadline()})
 		}, ""},
@@ -87,6 +91,9 @@ func TestGates(t *testing.T) {
 		errorsIs(t, err, fault.Refused, tc.cause)
 		if !strings.Contains(err.Error(), "refused: gate") || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v (%s)", tc.name, err, fault.HintOf(err))
+		}
+		if strings.HasSuffix(tc.name, "as its error says") && fault.HintOf(err) != "start it, or remove it" {
+			t.Errorf("%s: hint %q", tc.name, fault.HintOf(err))
 		}
 	}
 }
@@ -335,6 +342,23 @@ func TestHooks(t *testing.T) {
 		_, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		errorsIs(t, err, fault.Usage, "hook")
 	}
+}
+
+// A move that does not end says who keeps it from that.
+func TestMoveNamesWhoDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		l := &leaderMove{c: f, sink: progress.Discard, op: "defrag"}
+		from := *f.member(1)
+		f.member(1).Status, f.member(1).Err = nil, errDeadline()
+		f.view.Leader = 2
+		f.member(2).Status.Leader, f.member(3).Status.Leader = 2, 2
+		err := l.settled(t.Context(), from)
+		errorsIs(t, err, fault.Unavailable, cluster.CauseNoLeader)
+		if !strings.Contains(err.Error(), "within 30s: "+from.Label()+" does not answer") {
+			t.Error(err)
+		}
+	})
 }
 
 // The leadership is moved when the next leader's disk is quick again.

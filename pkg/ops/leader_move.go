@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -88,15 +89,17 @@ func (l *leaderMove) chooseNext(ctx context.Context, view cluster.View) (cluster
 // settled waits until every voter takes the same other member for the leader,
 // several times in a row.
 func (l *leaderMove) settled(ctx context.Context, from cluster.Member) error {
-	same := 0
+	same, why := 0, ""
 	var leader uint64
 	for limit := time.Now().Add(moveLimit); ; {
 		view, err := l.c.View(ctx)
 		switch {
 		case err != nil:
-			same = 0
-		case view.Leader == from.ID || leaderGate(view).refuse != "" || votersGate(without(view, l.absent)).refuse != "":
-			same = 0
+			same, why = 0, fault.Why(err)
+		case view.Leader == from.ID:
+			same, why = 0, "it is the leader still"
+		case leaderGate(view).refuse != "" || votersGate(without(view, l.absent)).refuse != "":
+			same, why = 0, cmp.Or(votersGate(without(view, l.absent)).refuse, leaderGate(view).refuse)
 		case view.Leader != leader:
 			leader, same = view.Leader, 1
 		default:
@@ -107,8 +110,8 @@ func (l *leaderMove) settled(ctx context.Context, from cluster.Member) error {
 		}
 		if time.Now().After(limit) {
 			return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: l.op, Subject: from.Label(),
-				Msg:  fmt.Sprintf("no new leader that every voter knows within %s", moveLimit),
-				Hint: "nothing was done after it; look at the voters' logs"}
+				Msg:  fmt.Sprintf("no new leader that every voter knows within %s: %s", moveLimit, why),
+				Hint: "nothing was done after it; look at `kvd status` and at the voters' logs, then run the same again"}
 		}
 		if err := wait.For(ctx, movePoll); err != nil {
 			return err

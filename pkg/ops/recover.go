@@ -64,6 +64,7 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 			return nil, err
 		}
 		p.Steps, p.Notes = append(p.Steps, steps...), append(p.Notes, notes...)
+		p.Guard = r.everyVoter
 	}
 	for _, a := range nospace(view) {
 		p.Steps = append(p.Steps, disarmStep(client, a, disarmGuard(client, view, a, DefaultDisarmOptions())))
@@ -134,6 +135,20 @@ func (r *recovery) whatIsWrong(view cluster.View) []string {
 			100*r.opts.TargetUsage))
 	}
 	return out
+}
+
+// everyVoter refuses a rescue that would stop before its first defragmentation,
+// after it had taken the history away for nothing.
+func (r *recovery) everyVoter(ctx context.Context) error {
+	view, err := r.view(ctx)
+	if err != nil {
+		return err
+	}
+	g := votersGate(view)
+	if g.refuse == "" {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Refused, Cause: g.cause, Op: "alarm recover", Msg: g.refuse + "; no member is defragmented while a voter is missing", Hint: g.hint}
 }
 
 func sizeNote(m cluster.Member) string {

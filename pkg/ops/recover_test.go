@@ -174,6 +174,27 @@ func TestRecoverAlarms(t *testing.T) {
 	}
 }
 
+// A voter that is missing stops it before anything is sent, and a dry run says so:
+// no member could be defragmented, and the history would be gone for nothing.
+func TestRecoverIsRefusedWhileAVoterIsMissing(t *testing.T) {
+	t.Parallel()
+	p := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+	p.fill(t, 20, 16<<10)
+	oldest := p.oldest(t)
+	p.Kill((p.Leader(t) + 1) % 3)
+	pl, err := ops.PlanRecover(t.Context(), p.KVD, p.view(t), ops.DefaultRecoverOptions(), progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pl.Check(t.Context())
+	if fault.KindOf(err) != fault.Refused || fault.CauseOf(err) != "voter_missing" || fault.HintOf(err) == "" {
+		t.Errorf("%v (%s)", err, fault.CauseOf(err))
+	}
+	if now := p.oldest(t); now != oldest {
+		t.Errorf("compacted from %d to %d", oldest, now)
+	}
+}
+
 // Somebody removes a member in the middle of it: before its turn, and after.
 func TestRecoverWhileAMemberIsRemoved(t *testing.T) {
 	t.Parallel()

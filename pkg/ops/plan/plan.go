@@ -63,6 +63,9 @@ type Plan struct {
 	Op    string   // the operation: "defrag"
 	Notes []string // what the reader must know before saying yes
 	Steps []Step
+	// Guard is asked by Check before those of the steps: for what any step will be
+	// refused by sooner or later, so that a plan that can't end isn't begun. Nil asks nothing.
+	Guard func(context.Context) error
 	// Detail is what programs want to know of the operation beside its steps. It
 	// is in the report as it is after the run.
 	Detail any
@@ -122,6 +125,11 @@ func (p *Plan) Pending() bool {
 // Check asks the guards that mean something before anything was done, as a dry
 // run does, and returns the first refusal. It changes nothing.
 func (p *Plan) Check(ctx context.Context) error {
+	if p.Guard != nil && p.Pending() {
+		if err := p.Guard(ctx); err != nil {
+			return err
+		}
+	}
 	for i, s := range p.Steps {
 		if s.Guard == nil || orPlanned(s.State) != Planned || (s.AfterEarlier && i > 0) {
 			continue

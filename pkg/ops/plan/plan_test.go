@@ -190,6 +190,14 @@ func TestCheckAsksOnlyGuardsThatMeanSomethingNow(t *testing.T) {
 	if len(ran) != 0 {
 		t.Errorf("a check ran %v", ran)
 	}
+	ran = nil
+	endless := plan.Plan{Op: "test", Steps: []plan.Step{script("a", &ran)}, Guard: func(context.Context) error { return fault.New(fault.Refused, "it can't end") }}
+	if err := endless.Check(t.Context()); fault.KindOf(err) != fault.Refused {
+		t.Errorf("a plan that can't end: %v", err)
+	}
+	if endless.Steps[0].State = plan.Skipped; endless.Check(t.Context()) != nil {
+		t.Error("a plan with nothing to do is refused")
+	}
 }
 
 func TestDescribeIsAReportInWhichNothingHappened(t *testing.T) {
