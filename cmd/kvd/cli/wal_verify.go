@@ -40,7 +40,8 @@ func newWALVerifyCmd(app *App, run func(context.Context, *App, walVerifyOptions)
 		Long: `
 Walks through a log from end to end, on behind damage too, holds it against the
 database beside it, and says what etcd 3.7 does when it starts on the two:
-  starts            all is there
+  starts            all is there; whether the cluster has removed this member
+                    since, which ends it again, only the others know
   repairs_itself    it cuts off a record that is not whole, keeps a copy, and starts
   drops_records     it starts, and without a word fills with zeros what stands
                     behind a damaged length

@@ -37,6 +37,11 @@ const (
 	isAlien // neither a member nor one that was
 )
 
+// removedText is what etcd ends with that finds its own removal, in its log (applyEntries
+// in server/etcdserver/server.go) or told by a peer, which answers 410 to who was removed
+// (errMemberRemoved in server/etcdserver/api/rafthttp).
+const removedText = "the member has been permanently removed from the cluster"
+
 // applyMembers follows the entries about members as a start applies them: all behind
 // the snapshot record, those that the database has already without a change to it (apply
 // and applyConfChange in server/etcdserver/server.go; RaftCluster in
@@ -85,7 +90,7 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 			}
 			if applies && e.member == x.Member {
 				x.standing = wasRemoved
-				refuses.Message = "the member has been permanently removed from the cluster"
+				refuses.Message = removedText
 				refuses.Why = fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
 				return refuses, true
 			}
@@ -104,7 +109,7 @@ func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
 		return v
 	case removed[x.Member]:
 		x.standing = wasRemoved
-		v.Why = fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with \"the member has been permanently removed from the cluster\"", x.Member)
+		v.Why = fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with %q", x.Member, removedText)
 	default:
 		x.standing = isAlien
 		v.Why = fmt.Sprintf("the log is member %s's, and the database does not know it: it is no voter there, so that it never has a leader", x.Member)
@@ -131,6 +136,17 @@ func (x *exam) standByDB() {
 	default:
 		x.standing = isAlien
 	}
+}
+
+// ownRemoval says which entry from this index on removes the log's own member: those are
+// not known to be committed, so that a start does not apply them.
+func (x *exam) ownRemoval(from uint64) string {
+	for _, e := range slices.Backward(x.members) {
+		if e.id.Index >= from && e.change == "remove" && e.member == x.Member && x.standing == isMember {
+			return fmt.Sprintf("; entry %d removes this member, %s: if the others have committed it, this one ends with %q as soon as it reaches one of them", e.id.Index, x.Member, removedText)
+		}
+	}
+	return ""
 }
 
 // nameOf is how a member is called, as far as database and log know; "NAME" if not.

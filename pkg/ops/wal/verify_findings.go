@@ -143,7 +143,7 @@ func (x *exam) remark(files []OtherFile) {
 		x.add(Remark, CauseReplaced, "", "%d entries were replaced by a later leader's: they had not been committed", x.replaced)
 	}
 	if s := span(n.Commit+1, n.Last.Index); s != nil {
-		x.add(Remark, CauseUncommitted, "", "entries %d to %d are behind the commit index: that is written with the entries after, and not by itself", s.From, s.To)
+		x.add(Remark, CauseUncommitted, "", "entries %d to %d are behind the commit index: that is written with the entries after, and not by itself%s", s.From, s.To, x.ownRemoval(s.From))
 	}
 	switch db := x.Database; {
 	case db == nil && x.bare:
@@ -162,8 +162,8 @@ func (x *exam) remark(files []OtherFile) {
 			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
 		}
 		if db.voters() > 1 && x.Verdict.Outcome != Refuses && x.Live == "" {
-			x.add(Remark, CauseCompare, "`kvd status`, asking a member that is well, shows how far the others are", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
-				"only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced", n.Last.Index, n.Last.Index)
+			x.add(Remark, CauseCompare, "asking a member that is well, `kvd status` shows how far the others are, and `kvd member list` whether this one is among them", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
+				"and whether the cluster has removed it since, only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced, one that was removed ends with %q as soon as it reaches one of them, and waits for a leader until then", n.Last.Index, n.Last.Index, removedText)
 		}
 	}
 }
