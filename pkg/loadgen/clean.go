@@ -15,10 +15,11 @@ import (
 type CleanOptions struct {
 	Prefix  string // Root, or one under it
 	Compact bool
-	// BesideKubernetes compacts although Kubernetes' objects are in the cluster, whose
-	// history is discarded then.
-	BesideKubernetes bool
-	DryRun           bool // count, and delete nothing
+	// MustCompact compacts although Kubernetes' objects are in the cluster, whose
+	// history is discarded then, and although no key is left: an earlier one may have
+	// ended between the two.
+	MustCompact bool
+	DryRun      bool // count, and delete nothing
 }
 
 // DefaultCleanOptions removes everything.
@@ -44,6 +45,13 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 	if !strings.HasPrefix(o.Prefix, Root) {
 		return r, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "loadgen clean", Subject: o.Prefix, Msg: "is not under " + Root + ", where loads write"}
 	}
+	view, err := client.View(ctx)
+	if err != nil {
+		return r, err
+	}
+	if err := checkQuorum(view); err != nil {
+		return r, err
+	}
 	q, err := client.Quorum(ctx)
 	if err != nil {
 		return r, err
@@ -60,7 +68,7 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 	for {
 		page, err := q.Get(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(cleanPage))
 		if err != nil {
-			return r, err
+			return r, r.cutShort(err)
 		}
 		if len(page.Kvs) == 0 {
 			break
@@ -68,15 +76,15 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 		last := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 		gone, err := q.Delete(ctx, string(page.Kvs[0].Key), clientv3.WithRange(last))
 		if err != nil {
-			return r, err
+			return r, r.cutShort(err)
 		}
 		r.Keys, head = r.Keys+gone.Deleted, gone.Header.Revision
 		sink.Event(progress.Event{Op: "loadgen clean", Phase: "deleting", Done: r.Keys, Total: all.Count, Unit: "keys"})
 	}
-	if !o.Compact || r.Keys == 0 {
+	if !o.Compact || r.Keys == 0 && !o.MustCompact {
 		return r, nil
 	}
-	err = checkForeign(ctx, q, o.BesideKubernetes)
+	err = checkForeign(ctx, q, o.MustCompact)
 	if fault.CauseOf(err) == causeKubernetes {
 		r.NotCompacted = "Kubernetes' objects are in this cluster: watches that begin anew would find their revision gone, and its API servers compact every five minutes"
 		return r, nil
@@ -86,8 +94,21 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 	}
 	if err != nil && fault.CauseOf(err) != cluster.CauseCompacted {
 		return r, &fault.Error{Kind: fault.Partial, Op: "loadgen clean", Msg: "the keys were deleted, the history was not compacted", Err: err,
-			Hint: fault.HintOf(err)}
+			Hint: fault.HintOf(err) + "; `kvd loadgen clean --compact` does it, also now that no key is left"}
 	}
 	r.CompactedTo = head
 	return r, nil
+}
+
+// cutShort is the error of a clean-up that has deleted some keys, and not all.
+func (r *CleanReport) cutShort(err error) error {
+	if r.Keys == 0 {
+		return err
+	}
+	kind := fault.Partial
+	if fault.KindOf(err) == fault.Interrupted {
+		kind = fault.Interrupted
+	}
+	return &fault.Error{Kind: kind, Op: "loadgen clean", Msg: "some keys were deleted, and not all; the history was not compacted", Err: err,
+		Hint: "`kvd loadgen clean` goes on where it ended"}
 }

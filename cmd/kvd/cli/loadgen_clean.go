@@ -35,7 +35,7 @@ func newLoadgenCleanCmd(app *App, run func(context.Context, *App, loadgenCleanOp
 		Short: "Delete what loads have written, and compact",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.BesideKubernetes = o.Compact && cmd.Flags().Changed("compact")
+			o.MustCompact = o.Compact && cmd.Flags().Changed("compact")
 			return run(cmd.Context(), app, o)
 		},
 	}
@@ -51,7 +51,8 @@ alarm recover).
 Compacting discards everybody's history up to now: a watcher or a reader of an
 old revision has to start anew. --compact=false leaves it out. Where Kubernetes'
 objects are in the cluster it is left out unless --compact is given: the API
-servers compact by themselves. Keys on leases
+servers compact by themselves. It is left out too where there is no key to delete;
+--compact makes up for one that an earlier clean could not do. Keys on leases
 that are deleted leave their leases, which run out by themselves.`,
 		Cost: "One delete for each 500 keys, and a compaction.",
 		Example: `

@@ -85,8 +85,12 @@ func loadNotes(r result.Report) []string {
 	if why := result.StoppedText(r.Stopped); why != "" && r.Full == nil {
 		out = append(out, fmt.Sprintf("this run ended before its time, after %s of the measurement: %s", spanText(r.Measured), why))
 	}
-	if silent := withoutMetrics(r); len(silent) > 0 {
+	silent, dead := withoutMetrics(r)
+	if len(silent) > 0 {
 		out = append(out, fmt.Sprintf("no metrics of %s: what the load cost there is not known (--metrics-url NAME=URL says where they are)", strings.Join(silent, ", ")))
+	}
+	if len(dead) > 0 {
+		out = append(out, strings.Join(dead, ", ")+" did not answer when the run began, and has told nothing since")
 	}
 	if p := r.PerByte; p != nil {
 		out = append(out, fmt.Sprintf("for each byte written: %.2f to the log and %.2f to peers, all members together", p.Log, p.Peers))
@@ -137,15 +141,20 @@ func loadNotes(r result.Report) []string {
 	return out
 }
 
-// withoutMetrics are the members that told nothing of themselves in the whole measurement.
-func withoutMetrics(r result.Report) []string {
-	var out []string
+// withoutMetrics are the members that told nothing of themselves in the whole measurement,
+// and those of them that had not told their status before it either.
+func withoutMetrics(r result.Report) (silent, dead []string) {
 	for _, m := range r.Members {
-		if !slices.ContainsFunc(r.Servers, func(s result.MemberTotals) bool { return s.Name == m.Name }) {
-			out = append(out, m.Name)
+		told := slices.ContainsFunc(r.Servers, func(s result.MemberTotals) bool { return s.Name == m.Name })
+		switch {
+		case told || m.Name == "": // not started
+		case m.Version == "":
+			dead = append(dead, m.Name)
+		default:
+			silent = append(silent, m.Name)
 		}
 	}
-	return out
+	return silent, dead
 }
 
 // latencyText shows a time in three digits or so.

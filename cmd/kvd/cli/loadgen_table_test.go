@@ -26,11 +26,11 @@ func TestTableOfARunThatWasStopped(t *testing.T) {
 // A member that tells no metrics is not left out without a word.
 func TestTableWithoutMetrics(t *testing.T) {
 	var b bytes.Buffer
-	r := &result.Run{Header: result.Header{Members: []result.Member{{Name: "m1"}, {Name: "m2"}}}, Totals: result.Totals{Servers: []result.MemberTotals{{Name: "m1"}}}}
+	r := &result.Run{Header: result.Header{Members: []result.Member{{Name: "m1", Version: "3.7.3"}, {Name: "m2", Version: "3.7.3"}, {Name: "m3"}, {}}}, Totals: result.Totals{Servers: []result.MemberTotals{{Name: "m1"}}}}
 	if err := drawLoad(&b, result.NewReport(r, nil, false)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "no metrics of m2:") || strings.Contains(b.String(), "no metrics of m1") {
+	if !strings.Contains(b.String(), "no metrics of m2:") || !strings.Contains(b.String(), "\nm3 did not answer") {
 		t.Error(b.String())
 	}
 }

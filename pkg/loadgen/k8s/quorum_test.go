@@ -26,6 +26,9 @@ func TestNoQuorumAtTheStart(t *testing.T) {
 	if r != nil || fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != cluster.CauseNoQuorum {
 		t.Fatalf("%v, %v", r, err)
 	}
+	if _, err := loadgen.Clean(t.Context(), s.client, loadgen.DefaultCleanOptions(), progress.Discard); fault.CauseOf(err) != cluster.CauseNoQuorum {
+		t.Errorf("cleaning up: %v", err)
+	}
 	for _, says := range []string{"no quorum", "2 of 3", s.Name(1), s.Name(2)} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is not in: %v", says, err)
