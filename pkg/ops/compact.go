@@ -47,6 +47,8 @@ func (o CompactOptions) check(op string) error {
 		return usage(fmt.Sprintf("--step %d: want a number of revisions, or 0 for all at once", o.Step))
 	case o.Pause < 0:
 		return usage(fmt.Sprintf("--pause %s: want 0 or more", o.Pause))
+	case o.Timeout <= 0:
+		return usage(fmt.Sprintf("--timeout %s: want more than 0, for example 10m", o.Timeout))
 	}
 	return nil
 }
@@ -220,6 +222,11 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	if err := c.send(ctx, quorum, before, rev); err != nil {
 		if fault.CauseOf(err) == cluster.CauseCompacted {
 			return plan.Skip("compacted this far already")
+		}
+		if fault.CauseOf(err) == cluster.CauseDeadline && ctx.Err() != nil {
+			return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDeadline, Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
+				Msg:  fmt.Sprintf("not done on every member within %s; it may still take effect", c.opts.Timeout),
+				Hint: "run the same again, which goes on from where it is then; for a long history compact in steps (--step), or give one more time (`kvd compact --timeout`)"}
 		}
 		return err
 	}

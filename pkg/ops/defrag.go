@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,6 +36,24 @@ type DefragOptions struct {
 // DefaultDefragOptions returns what `kvd defrag` does when told nothing.
 func DefaultDefragOptions() DefragOptions {
 	return DefragOptions{MinGain: -1, MaxLag: 5000, Settle: 5 * time.Second, HookTimeout: time.Minute}
+}
+
+// check finds what cannot be meant.
+func (o DefragOptions) check() error {
+	usage := func(msg string) error { return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "defrag", Msg: msg} }
+	switch {
+	case o.Settle < 0:
+		return usage(fmt.Sprintf("--settle %s: want 0 or more", o.Settle))
+	case o.HookTimeout <= 0 && o.BeforeMember+o.AfterMember != "":
+		return usage(fmt.Sprintf("--hook-timeout %s: want more than 0, for example 1m", o.HookTimeout))
+	case o.DataDir == "":
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(o.DataDir, "member", "snap")); err != nil {
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "defrag", Subject: "--data-dir", Msg: "no data directory of a member that can be looked into", Err: err,
+			Hint: "give the server's --data-dir, or leave it out: a member on this machine is found by itself"}
+	}
+	return nil
 }
 
 // defragmentation is one run being planned or carried out. It is used by one
@@ -91,7 +111,10 @@ func newDefragmentation(c defragCluster, o DefragOptions, sink progress.Sink) *d
 
 func (d *defragmentation) plan(ctx context.Context, view cluster.View) (*plan.Plan, error) {
 	o := d.opts
-	var err error
+	err := o.check()
+	if err != nil {
+		return nil, err
+	}
 	if d.rule, err = CompileDefragRule(o.If); err != nil {
 		return nil, err
 	}

@@ -148,6 +148,9 @@ func TestDefragNeedsRoomForTheCopy(t *testing.T) {
 				!strings.Contains(r.Steps[0].Reason, "no space left on device") {
 				t.Errorf("%v: %+v", err, r.Steps[0])
 			}
+			if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "disk_full" {
+				t.Errorf("kind %q, cause %q", fault.KindOf(err), fault.CauseOf(err))
+			}
 			if after := mustView(t, client).Members[0].Status; after == nil || after.DBSize < before {
 				t.Errorf("the file was %d bytes, now %+v", before, after)
 			}

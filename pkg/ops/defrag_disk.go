@@ -52,7 +52,7 @@ func (d *defragmentation) roomForCopy(view cluster.View, planned cluster.Member)
 // of db.tmp.*.
 func (d *defragmentation) halfCopy(m cluster.Member, cause error) string {
 	const keeps = "etcd up to 3.7.3 leaves the half copy of a failed defragmentation beside its file until its next start"
-	full := strings.Contains(cause.Error(), syscall.ENOSPC.Error()) // of the member's disk: it comes as text
+	full := diskFull(cause)
 	disk, ok := d.local(m)
 	left := halfCopies(disk.dir)
 	switch {
@@ -65,6 +65,9 @@ func (d *defragmentation) halfCopy(m cluster.Member, cause error) string {
 	}
 	return "look at the member's log for what kept it from it, then run the same again"
 }
+
+// diskFull reports that the member's disk was full, which comes from there as text.
+func diskFull(err error) bool { return strings.Contains(err.Error(), syscall.ENOSPC.Error()) }
 
 // halfCopies lists the copies in a member's folder that are no part of it, as long
 // as it does not defragment.

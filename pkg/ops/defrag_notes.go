@@ -50,7 +50,7 @@ func (d *defragmentation) stallNote(view cluster.View) string {
 			largest = max(largest, m.Status.DBInUse)
 		}
 	}
-	stall := time.Duration(float64(largest) / copyRate * float64(time.Second)).Round(100 * time.Millisecond)
+	stall := max(time.Duration(float64(largest)/copyRate*float64(time.Second)), 100*time.Millisecond).Round(100 * time.Millisecond)
 	if len(view.Voters()) == 1 {
 		return fmt.Sprintf("there is one voter: the cluster answers nobody while it is defragmented, some %s on a fast disk", stall)
 	}

@@ -223,6 +223,9 @@ func (d *defragmentation) failed(ctx context.Context, m cluster.Member, r *plan.
 		return cause
 	}
 	e := &fault.Error{Kind: fault.KindOf(cause), Cause: fault.CauseOf(cause), Op: "defrag", Subject: m.Label(), Err: cause, Hint: fault.HintOf(cause)}
+	if diskFull(cause) { // the member's, which is no defect of kvd
+		e.Kind, e.Cause = fault.Unavailable, "disk_full"
+	}
 	var already *fault.Error
 	if errors.As(cause, &already) {
 		e.Err = already.Err

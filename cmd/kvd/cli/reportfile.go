@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -24,7 +25,17 @@ func openReport(path string) (*reportFile, error) {
 	return &reportFile{f: f}, nil
 }
 
-func (r *reportFile) append(v any) error { return errors.Join(r.write(v), r.close()) }
+// append writes the report of a run that ended with an error of the kind ended,
+// empty for one that was well. A report that can't be written doesn't change what
+// the exit code says of the run, but that not all of it was done.
+func (r *reportFile) append(v any, ended fault.Kind) error {
+	err := errors.Join(r.write(v), r.close())
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Kind: cmp.Or(ended, fault.Partial), Cause: "report_file", Op: "write report file", Err: err,
+		Hint: "the run has ended as shown, and its report is not there: make room, or give another path"}
+}
 
 func (r *reportFile) write(v any) error {
 	if r.f == nil {

@@ -10,6 +10,7 @@ import (
 
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 )
 
@@ -62,7 +63,7 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	}
 	report, err := p.Run(ctx, a.interrupts.goGentle(nil), a.Progress())
 	report.Source = source
-	return errors.Join(err, a.printReport(report), out.append(report))
+	return errors.Join(err, a.printReport(report), out.append(report, fault.KindOf(err)))
 }
 
 func (a *App) printReport(r plan.Report) error {
