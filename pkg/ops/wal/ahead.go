@@ -16,6 +16,10 @@ const (
 // few records reads a few. The zero value has nothing to read; see reset. Whoever
 // read with it has to stop it.
 type ahead struct {
+	// alone has each piece read when it is wanted, into the memory of the one before:
+	// where all processors have something to read, handing pieces over only costs.
+	alone bool
+
 	in   io.ReaderAt
 	at   int64  // where the piece begins that is read next
 	rest []byte // what was not taken of the piece in hand
@@ -86,11 +90,15 @@ func (a *ahead) next() error {
 		return a.err
 	}
 	var p *piece
-	if a.hand == nil {
+	switch {
+	case a.hand == nil:
 		p = a.spare()
 		p.fill(a.in, a.at)
 		a.at += int64(p.n)
-	} else {
+	case a.alone:
+		a.refill()
+		return nil
+	default:
 		if a.want == nil {
 			a.start()
 		}
@@ -103,6 +111,16 @@ func (a *ahead) next() error {
 	}
 	a.hand, a.rest, a.err, a.sums = p, p.b[from:pieceBytes+p.n], p.err, p.sums
 	return nil
+}
+
+// refill reads the next piece where the one in hand is.
+func (a *ahead) refill() {
+	p := a.hand
+	from := pieceBytes - len(a.rest)
+	copy(p.b[from:pieceBytes], a.rest)
+	p.fill(a.in, a.at)
+	a.at += int64(p.n)
+	a.rest, a.err = p.b[from:pieceBytes+p.n], p.err
 }
 
 // sum returns the CRC of a log with the record at an offset, if it was computed ahead

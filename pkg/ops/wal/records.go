@@ -29,27 +29,50 @@ func Records(ctx context.Context, dir string, fn func(Record) error) error {
 // read is Records without a copy of each record, and with a callback at each
 // segment's end, which gets where its data ends. It returns the folder of the log.
 func read(ctx context.Context, dir string, fn func(*Record) error, ended func(*os.File, Segment, int64)) (string, error) {
-	dir, err := Find(dir)
+	l, err := openLog(dir)
+	defer l.close()
 	if err != nil {
-		return dir, err
+		return l.dir, err
 	}
-	segments, err := Segments(dir)
-	if err != nil {
-		return dir, err
+	return l.dir, l.read(ctx, fn, ended)
+}
+
+// opened is a log of which all segments were opened before the first is read.
+type opened struct {
+	dir      string // of the segments
+	files    []*os.File
+	segments []Segment
+}
+
+// openLog opens the log in dir (see Find). It is to be closed also after an error.
+func openLog(dir string) (l opened, err error) {
+	if l.dir, err = Find(dir); err != nil {
+		return l, err
 	}
-	files, segments, err := openAll(dir, segments)
-	defer closeAll(files)
-	if err != nil {
-		return dir, err
+	if l.segments, err = Segments(l.dir); err != nil {
+		return l, err
 	}
+	l.files, l.segments, err = openAll(l.dir, l.segments)
+	return l, err
+}
+
+func (l *opened) close() { closeAll(l.files) }
+
+// read reads all of it, as the function read does.
+func (l *opened) read(ctx context.Context, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
 	var r reader
 	defer r.close()
-	for i, seg := range segments {
-		if err := segment(ctx, &r, files[i], seg, i == len(segments)-1, fn, ended); err != nil {
-			return dir, err
+	return l.part(ctx, &r, 0, len(l.segments), fn, ended)
+}
+
+// part reads the segments from one to before another, going on with r.
+func (l *opened) part(ctx context.Context, r *reader, from, to int, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
+	for i := from; i < to; i++ {
+		if err := segment(ctx, r, l.files[i], l.segments[i], i == len(l.segments)-1, fn, ended); err != nil {
+			return err
 		}
 	}
-	return dir, nil
+	return nil
 }
 
 // openAll opens segments before the first is read: a running server may remove

@@ -22,6 +22,7 @@ type counter struct {
 	o       StatsOptions
 	out     Stats
 	last    uint64
+	stated  bool // Commit was told
 	request Request
 
 	types      map[RequestType]*Amount
@@ -52,7 +53,7 @@ func newCounter(o StatsOptions) *counter {
 func (c *counter) record(r *Record) {
 	switch r.Type {
 	case StateType:
-		c.out.Commit = r.State.Commit
+		c.out.Commit, c.stated = r.State.Commit, true
 	case EntryType:
 		c.entry(r)
 	case MetadataType, CRCType, SnapshotType:
@@ -72,12 +73,7 @@ func (c *counter) entry(r *Record) {
 
 	q := &c.request
 	q.Decode(r.Entry)
-	t := c.types[q.Type]
-	if t == nil {
-		t = &Amount{}
-		c.types[q.Type] = t
-	}
-	t.add(r.Size)
+	c.typed(q.Type).add(r.Size)
 	if q.User != "" {
 		c.users.get(q.User).add(r.Size)
 	}
@@ -89,6 +85,15 @@ func (c *counter) entry(r *Record) {
 		c.txn(&q.Txn, &w)
 	}
 	c.big(r, q, w)
+}
+
+func (c *counter) typed(t RequestType) *Amount {
+	a := c.types[t]
+	if a == nil {
+		a = &Amount{}
+		c.types[t] = a
+	}
+	return a
 }
 
 func (c *counter) segment(r *Record, id EntryID) {
@@ -198,9 +203,12 @@ func firstPart(key string) string {
 	return key[:from+strings.IndexByte(key[from:], '/')+1]
 }
 
+// biggest is how many of the largest entries are kept.
+func (c *counter) biggest() int { return cmp.Or(c.o.Top, maxBiggest) }
+
 // big keeps the largest entries, the largest first.
 func (c *counter) big(r *Record, q *Request, w writing) {
-	b, most := c.out.Biggest, cmp.Or(c.o.Top, maxBiggest)
+	b, most := c.out.Biggest, c.biggest()
 	if len(b) == most && b[most-1].Bytes >= r.Size {
 		return
 	}
@@ -220,7 +228,10 @@ func (a *Amount) add(size int64) {
 }
 
 // groups are counts by name, of so many names.
-type groups[V any] struct{ of map[string]*V }
+type groups[V any] struct {
+	of    map[string]*V
+	names []string // as they came
+}
 
 func (g *groups[V]) get(name string) *V {
 	if g.of == nil {
@@ -235,8 +246,8 @@ func (g *groups[V]) get(name string) *V {
 			return v
 		}
 	}
-	v := new(V)
-	g.of[strings.Clone(name)] = v
+	v, name := new(V), strings.Clone(name)
+	g.of[name], g.names = v, append(g.names, name)
 	return v
 }
 

@@ -138,10 +138,11 @@ func (w *walker) recordAt(at int64) (rec Record, end, ok bool) {
 // there is none. What the file system knows as a hole, which is most of a segment that
 // etcd has made longer than what is in it, is not read.
 func firstData(f *os.File, from, to int64) int64 {
-	buf, zeros := make([]byte, pieceBytes), make([]byte, pieceBytes)
+	const piece = 64 << 10 // there is little to read in most cases, and memory is dear where it is used for the first time
+	buf := make([]byte, piece)
 	for off := behindHole(f, from); off < to; {
-		n, err := f.ReadAt(buf[:min(int64(len(buf)), to-off)], off)
-		if !bytes.Equal(buf[:n], zeros[:n]) {
+		n, err := f.ReadAt(buf[:min(piece, to-off)], off)
+		if !zeros(buf[:n]) {
 			return off + int64(slices.IndexFunc(buf[:n], func(b byte) bool { return b != 0 }))
 		}
 		off += int64(n)
@@ -151,3 +152,7 @@ func firstData(f *os.File, from, to int64) int64 {
 	}
 	return -1
 }
+
+// zeros reports that there is nothing else in b: the first byte is zero, and each
+// other is as the one before.
+func zeros(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
