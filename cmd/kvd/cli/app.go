@@ -57,7 +57,7 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	defer done()
 	a.interrupts = in
 
-	root := newRootCmd(a)
+	root := newRootCmd(a, wanted(args))
 	root.SetArgs(args)
 	err := withoutBrokenPipes(root.ExecuteContext(ctx))
 	if err == nil {

@@ -60,7 +60,7 @@ func testRoot() *cobra.Command {
 		Environ: func() []string { return nil },
 		Global:  defaultGlobalFlags(),
 	}
-	return newRootCmd(app)
+	return newRootCmd(app, contents())
 }
 
 func writePages(t *testing.T, dir string, pages map[string]string) {

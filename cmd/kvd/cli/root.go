@@ -19,8 +19,53 @@ func (g *globalFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&g.ConfigFile, "config", "", "config file (default $XDG_CONFIG_HOME/kvd/config.yaml)")
 }
 
-// newRootCmd builds the command tree. It is the table of contents of kvd.
-func newRootCmd(app *App) *cobra.Command {
+// entry is a command below the root.
+type entry struct {
+	group, name string
+	build       func(*App) *cobra.Command
+}
+
+// contents is the table of contents of kvd.
+func contents() []entry {
+	return []entry{
+		{"run", "serve", newServeCmd},
+		{"run", "drill", newDrillCmd},
+		{"observe", "status", func(a *App) *cobra.Command { return newStatusCmd(a, runStatus) }},
+		{"observe", "quota", func(a *App) *cobra.Command { return newQuotaCmd(a, runQuota) }},
+		{"observe", "lease", newLeaseCmd},
+		{"observe", "keys", newKeysCmd},
+		{"observe", "diff", func(a *App) *cobra.Command { return newDiffCmd(a, runDiff) }},
+		{"observe", "wal", newWALCmd},
+		{"observe", "explain", newExplainCmd},
+		{"observe", "diagnose", func(a *App) *cobra.Command { return newDiagnoseCmd(a, runDiagnose) }},
+		{"maintain", "alarm", newAlarmCmd},
+		{"maintain", "compact", func(a *App) *cobra.Command { return newCompactCmd(a, runCompact) }},
+		{"maintain", "defrag", func(a *App) *cobra.Command { return newDefragCmd(a, runDefrag) }},
+		{"maintain", "snapshot", newSnapshotCmd},
+		{"maintain", "member", newMemberCmd},
+		{"load", "loadgen", newLoadgenCmd},
+		{"other", "config", newConfigCmd},
+		{"other", "version", newVersionCmd},
+	}
+}
+
+// wanted is what of the contents a command line needs: that which it names, or all,
+// to tell of them or to complete a word. A diagnosis names other commands.
+func wanted(args []string) []entry {
+	all := contents()
+	if len(args) == 0 || args[0] == "diagnose" {
+		return all
+	}
+	for i, e := range all {
+		if e.name == args[0] {
+			return all[i : i+1]
+		}
+	}
+	return all
+}
+
+// newRootCmd builds the command tree with these below its root.
+func newRootCmd(app *App, below []entry) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kvd",
 		Short:         "The one binary for people who are on call for etcd",
@@ -63,17 +108,11 @@ or loads one, live or from its files. Reproduce, diagnose, remedy, prove.`,
 		&cobra.Group{ID: "load", Title: "LOAD"},
 		&cobra.Group{ID: "other", Title: "OTHER"},
 	)
-	add := func(group string, cmds ...*cobra.Command) {
-		for _, c := range cmds {
-			c.GroupID = group
-			root.AddCommand(c)
-		}
+	for _, e := range below {
+		cmd := e.build(app)
+		cmd.GroupID = e.group
+		root.AddCommand(cmd)
 	}
-	add("run", newServeCmd(app), newDrillCmd(app))
-	add("observe", newStatusCmd(app, runStatus), newQuotaCmd(app, runQuota), newLeaseCmd(app), newKeysCmd(app), newDiffCmd(app, runDiff), newWALCmd(app), newExplainCmd(app), newDiagnoseCmd(app, runDiagnose))
-	add("maintain", newAlarmCmd(app), newCompactCmd(app, runCompact), newDefragCmd(app, runDefrag), newSnapshotCmd(app), newMemberCmd(app))
-	add("load", newLoadgenCmd(app))
-	add("other", newConfigCmd(app), newVersionCmd(app))
 	root.SetHelpCommandGroupID("other")
 	root.InitDefaultCompletionCmd() // now rather than when it runs, so that strict reaches it
 	strict(root)
