@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 )
@@ -62,16 +63,58 @@ func (l *opened) close() { closeAll(l.files) }
 func (l *opened) read(ctx context.Context, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
 	var r reader
 	defer r.close()
-	return l.part(ctx, &r, 0, len(l.segments), fn, ended)
+	return l.part(ctx, &r, place{}, place{segment: len(l.segments)}, fn, ended)
 }
 
-// part reads the segments from one to before another, going on with r.
-func (l *opened) part(ctx context.Context, r *reader, from, to int, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
-	for i := from; i < to; i++ {
-		if err := segment(ctx, r, l.files[i], l.segments[i], i == len(l.segments)-1, fn, ended); err != nil {
+// place is where a record of a log begins.
+type place struct {
+	segment int
+	offset  int64
+	crc     CRC // of the log before it; not told at the beginning of a segment
+}
+
+// part reads from one place to before another, where there must be a record's
+// beginning as well: r.off tells. Of a segment that is not read to its end, ended is
+// not called.
+func (l *opened) part(ctx context.Context, r *reader, from, to place, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
+	for i := from.segment; i < len(l.segments); i++ {
+		begin, stop := int64(0), int64(math.MaxInt64)
+		if i == from.segment {
+			begin = from.offset
+		}
+		if i == to.segment {
+			stop = to.offset
+		}
+		if stop == 0 || i > to.segment {
+			return nil
+		}
+		if err := l.open(r, i); err != nil {
+			return err
+		}
+		if begin > 0 {
+			r.seek(l.files[i], begin)
+			r.crc = from.crc
+		}
+		whole, err := segment(ctx, r, stop, fn)
+		if whole && ended != nil {
+			ended(l.files[i], r.seg, r.off)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// open goes on with a segment.
+func (l *opened) open(r *reader, i int) error {
+	seg, f := l.segments[i], l.files[i]
+	info, err := f.Stat()
+	if err != nil {
+		return unreadable(f.Name(), err)
+	}
+	seg.Bytes = info.Size() // the tail is cut when the next segment begins
+	r.open(seg, f, seg.Bytes, i == len(l.segments)-1)
 	return nil
 }
 
@@ -102,34 +145,28 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func segment(ctx context.Context, r *reader, f *os.File, seg Segment, last bool, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
-	info, err := f.Stat()
-	if err != nil {
-		return unreadable(f.Name(), err)
-	}
-	seg.Bytes = info.Size() // the tail is cut when the next segment begins
-	r.open(seg, f, seg.Bytes, last)
-	if ended != nil {
-		defer func() { ended(f, seg, r.off) }()
-	}
+// segment reads the records of the segment that is open up to one that begins at stop
+// or behind it, and reports whether it came as far as they go.
+func segment(ctx context.Context, r *reader, stop int64, fn func(*Record) error) (whole bool, err error) {
 	var rec Record
-	for n := 0; ; n++ {
+	for n := 0; r.off < stop; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+			return true, context.Cause(ctx)
 		}
 		err := r.next(&rec)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return true, nil
 		}
 		var d *Damage
 		if errors.As(err, &d) {
-			return d.fault()
+			return true, d.fault()
 		}
 		if err != nil {
-			return err
+			return true, err
 		}
 		if err := fn(&rec); err != nil {
-			return err
+			return true, err
 		}
 	}
+	return false, nil
 }

@@ -12,41 +12,71 @@ import (
 // gain by that, and where anything is wrong with the log or with the whole that the
 // parts make: reading it from its beginning tells what.
 func (l *opened) halves(ctx context.Context, o StatsOptions) *counter {
-	at := l.middle()
-	if at == 0 || runtime.GOMAXPROCS(0) < 2 {
+	if runtime.GOMAXPROCS(0) < 2 {
+		return nil
+	}
+	at, ok := l.middle(ctx)
+	if !ok {
 		return nil
 	}
 	first, second := newHalf(o), newHalf(o)
+	second.begins = at.crc
 	var wg sync.WaitGroup
-	wg.Go(func() { second.count(ctx, l, at, len(l.segments)) })
-	first.count(ctx, l, 0, at)
+	wg.Go(func() { second.count(ctx, l, at, place{segment: len(l.segments)}) })
+	first.count(ctx, l, place{}, at)
 	wg.Wait()
-	if !first.good || !second.good || first.r.crc != second.begins || !bytes.Equal(first.r.meta, second.r.meta) || !second.joinable() {
+	fit := first.r.crc == second.begins && (at.offset == 0 || first.r.off == at.offset) &&
+		(second.r.meta == nil || bytes.Equal(first.r.meta, second.r.meta))
+	if !first.good || !second.good || !fit || !second.joinable() {
 		return nil
 	}
 	first.join(second.counter)
 	return first.counter
 }
 
-// middle is the segment with which the second half of the bytes begins, about; 0: there
-// are too few.
-func (l *opened) middle() int {
+// middle is where the second half of the bytes begins, about, and whether there is such
+// a place.
+func (l *opened) middle(ctx context.Context) (place, bool) {
 	sizes := make([]int64, len(l.files))
 	var whole int64
 	for i, f := range l.files {
 		if info, err := f.Stat(); err == nil {
-			sizes[i] = info.Size()
+			sizes[i] = min(info.Size(), dataEnd(f))
 			whole += sizes[i]
 		}
 	}
-	best, at, before := whole, 0, int64(0)
+	left := whole / 2
 	for i, n := range sizes {
-		if larger := max(before, whole-before); larger < best {
-			best, at = larger, i
+		if left >= n {
+			left -= n
+			continue
 		}
-		before += n
+		if p, ok := l.behind(ctx, i, left); ok {
+			return p, true
+		}
+		if left > n/2 {
+			i++
+		}
+		return place{segment: i}, 0 < i && i < len(sizes)
 	}
-	return at
+	return place{}, false
+}
+
+// behind finds a record behind an offset of a segment, by what it looks like: whoever
+// reads up to there sees whether it is one.
+func (l *opened) behind(ctx context.Context, i int, offset int64) (place, bool) {
+	w := walker{f: l.files[i], trials: trialsBeside}
+	info, err := w.f.Stat()
+	if err != nil {
+		return place{}, false
+	}
+	w.r.limit = info.Size()
+	at := w.realign(ctx, offset)
+	if at < 0 {
+		return place{}, false
+	}
+	rec, _, ok := w.recordAt(at)
+	return place{segment: i, offset: at + rec.Size, crc: rec.CRC}, ok
 }
 
 // half is one of the two parts.
@@ -62,13 +92,13 @@ func newHalf(o StatsOptions) *half {
 	return &half{counter: newCounter(o), r: reader{in: ahead{alone: true}}}
 }
 
-// count reads the segments from one to before another.
-func (h *half) count(ctx context.Context, l *opened, from, to int) {
+// count reads from one place to before another.
+func (h *half) count(ctx context.Context, l *opened, from, to place) {
 	defer h.r.close()
 	var hides lost
 	records := 0
 	err := l.part(ctx, &h.r, from, to, func(r *Record) error {
-		if records++; records == 1 && r.Type == CRCType {
+		if records++; records == 1 && from.offset == 0 && r.Type == CRCType {
 			h.begins = r.CRC
 		}
 		h.record(r)
@@ -100,7 +130,7 @@ func (c *counter) join(next *counter) {
 		out.Commit = with.Commit
 	}
 	out.Entries, out.Bytes, out.Overwritten = out.Entries+with.Entries, out.Bytes+with.Bytes, out.Overwritten+with.Overwritten
-	out.Segments = append(out.Segments, with.Segments...)
+	out.Segments = joinSegments(out.Segments, with.Segments)
 	for t, a := range next.types {
 		c.typed(t).join(*a)
 	}
@@ -118,6 +148,17 @@ func (c *counter) join(next *counter) {
 	biggest := slices.Concat(out.Biggest, with.Biggest)
 	slices.SortStableFunc(biggest, func(a, b BigEntry) int { return int(b.Bytes - a.Bytes) })
 	out.Biggest = biggest[:min(len(biggest), c.biggest())]
+}
+
+// joinSegments adds the segments that follow, the first of which may be the rest of the
+// last one.
+func joinSegments(all, next []SegmentAmount) []SegmentAmount {
+	if n := len(all); n > 0 && len(next) > 0 && all[n-1].Name == next[0].Name {
+		all[n-1].Last = next[0].Last
+		all[n-1].join(next[0].Amount)
+		next = next[1:]
+	}
+	return append(all, next...)
 }
 
 func (a *Amount) join(b Amount) { a.Count, a.Bytes = a.Count+b.Count, a.Bytes+b.Bytes }

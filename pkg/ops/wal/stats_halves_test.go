@@ -49,8 +49,10 @@ func oneByOne(t *testing.T, dir string, o StatsOptions) *Stats {
 	return c.finish()
 }
 
-// Two processors that read a half of the log each count what one would.
+// Two processors that read a half of the log each count what one would, wherever the
+// halves meet.
 func TestStatsInHalves(t *testing.T) {
+	within, parted := 0, 0
 	for seed := range uint64(20) {
 		l := randomLog(t, seed)
 		for _, top := range []int{0, 3} {
@@ -60,15 +62,77 @@ func TestStatsInHalves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if at, ok := opened.middle(t.Context()); ok && at.offset > 0 {
+				within++
+			}
 			c := opened.halves(t.Context(), o)
-			opened.close()
 			if c == nil || len(opened.segments) < 3 {
 				t.Fatalf("seed %d: %d segments, and not in halves", seed, len(opened.segments))
 			}
 			if got, want := c.finish(), oneByOne(t, l.dir, o); !reflect.DeepEqual(got, want) {
 				t.Errorf("seed %d, top %d: %+v\nwant %+v", seed, top, got, want)
 			}
+			for i := range opened.segments { // each place where the log can be parted
+				first, second := newHalf(o), newHalf(o)
+				at, ok := opened.behind(t.Context(), i, 2000)
+				if !ok { // the last one may have less
+					continue
+				}
+				parted++
+				second.count(t.Context(), &opened, at, place{segment: len(opened.segments)})
+				first.count(t.Context(), &opened, place{}, at)
+				if !first.good || !second.good || first.r.off != at.offset || first.r.crc != at.crc {
+					t.Fatalf("seed %d, parted at %+v: %+v, %+v", seed, at, first.r, second.good)
+				}
+				first.join(second.counter)
+				if got, want := first.finish(), oneByOne(t, l.dir, o); !reflect.DeepEqual(got, want) {
+					t.Errorf("seed %d, top %d, parted at %+v: %+v\nwant %+v", seed, top, at, got, want)
+				}
+			}
+			opened.close()
 		}
+	}
+	if within < 20 || parted < 80 {
+		t.Errorf("%d of 40 logs were parted within a segment, and %d times at a place of choice", within, parted)
+	}
+}
+
+// A value that holds a piece of a log is no place to begin at, whatever it looks like.
+func TestHalvesOfALogInALog(t *testing.T) {
+	inner := randomLog(t, 3)
+	segments, err := Segments(inner.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(inner.dir, segments[1].Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	misled := 0
+	for shift := range 8 {
+		l := newLog(t)
+		for i := range 4 {
+			l.add(uint64(i), put("k", strings.Repeat("x", shift)+string(content), 0))
+		}
+		opened, err := openLog(l.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if opened.halves(t.Context(), DefaultStatsOptions()) == nil {
+			misled++
+		}
+		opened.close()
+		got, err := GatherStats(t.Context(), l.dir, DefaultStatsOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Dir = ""
+		if want := oneByOne(t, l.dir, DefaultStatsOptions()); !reflect.DeepEqual(got, want) {
+			t.Errorf("shifted by %d: %+v\nwant %+v", shift, got, want)
+		}
+	}
+	if misled == 0 {
+		t.Error("no log was parted within a value, which is what this is about")
 	}
 }
 
