@@ -22,13 +22,3 @@ func behindHole(f *os.File, from int64) int64 {
 	}
 	return at
 }
-
-// dataEnd is where the first hole begins, or the file ends; math.MaxInt64 if that can't
-// be told.
-func dataEnd(f *os.File) int64 {
-	at, err := f.Seek(0, unix.SEEK_HOLE)
-	if err != nil {
-		return math.MaxInt64
-	}
-	return at
-}

@@ -30,9 +30,6 @@ func TestBehindHole(t *testing.T) {
 	if at := behindHole(f, data+1); at <= data {
 		t.Errorf("behind the byte, data begin at %d", at)
 	}
-	if at := dataEnd(f); at != 0 && at != size && at != math.MaxInt64 {
-		t.Errorf("the file begins with a hole, and the first hole at %d", at)
-	}
 	if at := firstData(f, 100, size); at != data {
 		t.Errorf("the first byte is at %d instead of %d", at, data)
 	}
