@@ -36,8 +36,8 @@ func (l *opened) halves(ctx context.Context, o StatsOptions) *counter {
 	return first.counter
 }
 
-// emptyShare is which part of the time for a byte of records one takes behind them that
-// has only to be zero: three was measured.
+// emptyShare is how many bytes behind the last record, which have only to be zero, take
+// as long as one of a record, by measure.
 const emptyShare = 3
 
 // middle is where the second half of the work begins, about, and whether there is such
