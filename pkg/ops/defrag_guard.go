@@ -76,7 +76,7 @@ func corruptGate(view cluster.View) gate {
 
 func votersGate(view cluster.View) gate {
 	voters := view.Voters()
-	g := gate{name: "every voter answers", cause: "voter_missing", hint: "bring it back first (`kvd status` says what it lacks): with it away, a member that defragments may cost the quorum"}
+	g := gate{name: "every voter answers", cause: "voter_missing", hint: "bring it back first (`kvd status` says what it lacks), or, if it is lost for good, take it out with `kvd member remove`: with it away, a member that defragments may cost the quorum"}
 	answered := 0
 	for _, v := range voters {
 		if v.Status != nil {
