@@ -61,6 +61,9 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	if run != nil {
 		out.Load, out.Waits = result.NewReport(run, nil, false), waitsOf(run)
 	}
+	if gone := s.cluster.Outlived("drill " + s.p.Name); err != nil && gone != nil && ctx.Err() == nil {
+		err = gone // which is why, however far the load had come
+	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return out, nil, err // it may look on
 	}
