@@ -61,13 +61,14 @@ func (s *painDrill) run(ctx context.Context, v Variant) (PainRun, *Said, error) 
 	if run != nil {
 		out.Load, out.Waits = result.NewReport(run, nil, false), waitsOf(run)
 	}
-	if gone := s.cluster.Outlived("drill " + s.p.Name); err != nil && gone != nil && ctx.Err() == nil {
+	gone := s.cluster.Outlived("drill " + s.p.Name)
+	if err != nil && gone != nil && ctx.Err() == nil {
 		err = gone // which is why, however far the load had come
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return out, nil, err // it may look on
 	}
-	return out, look.said, errors.Join(s.cluster.Outlived("drill "+s.p.Name), unfit(s.p.Name, out.Load))
+	return out, look.said, errors.Join(gone, unfit(s.p.Name, out.Load))
 }
 
 // unfit is the error of a load that was not offered whole. One that was offered late,

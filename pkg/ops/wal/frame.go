@@ -242,14 +242,9 @@ func zeroSector(b []byte, at int64) bool {
 	return false
 }
 
-func allZero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
-}
+// allZero reports that there is nothing else in b: the first byte is zero, and each
+// other is as the one before.
+func allZero(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
 
 func (r *reader) here() Position { return Position{File: r.seg.Name, Offset: r.off} }
 

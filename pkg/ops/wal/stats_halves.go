@@ -75,7 +75,7 @@ func dataEnd(f *os.File, size int64) int64 {
 	var b [block]byte
 	return block * int64(sort.Search(int(size/block), func(i int) bool {
 		n, err := f.ReadAt(b[:], block*int64(i))
-		return err == nil && zeros(b[:n])
+		return err == nil && allZero(b[:n])
 	}))
 }
 

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -142,7 +141,7 @@ func firstData(f *os.File, from, to int64) int64 {
 	buf := make([]byte, piece)
 	for off := behindHole(f, from); off < to; {
 		n, err := f.ReadAt(buf[:min(piece, to-off)], off)
-		if !zeros(buf[:n]) {
+		if !allZero(buf[:n]) {
 			return off + int64(slices.IndexFunc(buf[:n], func(b byte) bool { return b != 0 }))
 		}
 		off += int64(n)
@@ -152,7 +151,3 @@ func firstData(f *os.File, from, to int64) int64 {
 	}
 	return -1
 }
-
-// zeros reports that there is nothing else in b: the first byte is zero, and each
-// other is as the one before.
-func zeros(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
