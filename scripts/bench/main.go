@@ -122,6 +122,7 @@ func run(b bench, root, only string, update bool) error {
 		defer os.RemoveAll(b.reference)
 		for _, module := range []string{"reference", "dumplogs", "benchmark"} {
 			build := exec.Command("go", "-C", filepath.Join(root, "scripts", module), "build", "-trimpath", "-o", b.reference+"/", "tool")
+			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as their releases are, and as kvd is
 			if out, err := build.CombinedOutput(); err != nil {
 				return fmt.Errorf("building scripts/%s: %w\n%s", module, err, out)
 			}
