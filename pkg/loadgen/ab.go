@@ -90,11 +90,9 @@ func runOnFresh(ctx context.Context, arm Arm, o ABOptions, stop <-chan struct{},
 	for i := range servers.Len() {
 		opts.MetricsURLs[servers.Name(i)] = servers.MetricsURL(i)
 	}
-	if run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink); err == nil {
-		err = servers.Outlived("loadgen")
-	}
-	if fault.CauseOf(err) == local.CauseExited {
-		run = nil // it is not to be kept beside the others
+	run, err = Run(ctx, client, arm.Scenario(), opts, stop, sink)
+	if gone := servers.Outlived("loadgen"); gone != nil && ctx.Err() == nil {
+		return nil, gone // which is why, however far the load had come; it is not to be kept beside the others
 	}
 	return run, err
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +81,31 @@ func TestABWithAMemberThatEnds(t *testing.T) {
 	arm.Options.Limits.Lag = time.Minute
 	command := local.Command{Path: "timeout", Args: []string{"-s", "KILL", "5", servertest.Binary(t), "serve", "--unsafe-no-fsync"}}
 	runs, err := loadgen.AB(t.Context(), [2]loadgen.Arm{arm, arm}, loadgen.ABOptions{Repeats: 2, Command: command}, nil, progress.Discard)
+	if len(runs[0])+len(runs[1]) > 0 || fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != local.CauseExited || !strings.Contains(fmt.Sprint(err), "m1") {
+		t.Errorf("%v, and %d runs are kept", err, len(runs[0])+len(runs[1]))
+	}
+}
+
+// One that ends while a run is prepared is said to have ended as well, and not what
+// became of the preparation.
+func TestABWithAMemberThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	kill := func() error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGKILL)
+	}
+	arm := loadgen.Arm{Name: "A", Members: 1, Options: loadgen.DefaultOptions(), Scenario: func() loadgen.Scenario { return pausing{heartbeats(10, time.Second), kill} }}
+	arm.Options.RequestTimeout = time.Second
+	command := local.Command{Path: "sh", Args: []string{"-c", `echo $$ > "$0"; exec "$@"`, file, servertest.Binary(t), "serve", "--unsafe-no-fsync"}}
+	runs, err := loadgen.AB(t.Context(), [2]loadgen.Arm{arm, arm}, loadgen.ABOptions{Repeats: 1, Command: command}, nil, progress.Discard)
 	if len(runs[0])+len(runs[1]) > 0 || fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != local.CauseExited || !strings.Contains(fmt.Sprint(err), "m1") {
 		t.Errorf("%v, and %d runs are kept", err, len(runs[0])+len(runs[1]))
 	}
