@@ -71,8 +71,11 @@ func drawAlarmLines(w io.Writer, v cluster.View) {
 			owner = cluster.FormatID(a.MemberID) + ", which is not in the member list"
 		}
 		what := "every member is read-only: see `kvd quota`, then `kvd alarm recover`"
-		if a.Type == cluster.AlarmCorrupt {
+		switch {
+		case a.Type == cluster.AlarmCorrupt:
 			what = "members hold different data: take a snapshot of the majority before anything else"
+		case v.HasAlarm(cluster.AlarmCorrupt): // under which etcd takes no compaction
+			what = "every member is read-only: `kvd alarm recover` goes once CORRUPT is mended and disarmed"
 		}
 		fmt.Fprintf(w, "alarm %s of %s: %s\n", a.Type, render.Safe(owner), what)
 	}
