@@ -35,7 +35,7 @@ install: ## install kvd into $GOBIN (or $GOPATH/bin)
 demo: build ## fill a throwaway cluster until it is read-only, and rescue it
 	bin/kvd drill nospace
 
-test: build ## run the tests (a few minutes on two cores)
+test: build ## run the tests (ten minutes on two cores)
 	$(GO) test $(TESTFLAGS) ./...
 
 test-long: build ## run all tests, also the slow ones
