@@ -2,6 +2,7 @@ package wal
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Effect says that an entry may have changed nothing when it was applied, or has
@@ -76,15 +77,18 @@ func (e *effects) judge(index uint64, r *Request) *Effect {
 	return nil
 }
 
-// refused knows of requests that have failed for certain.
+// refused knows of requests that have failed for certain, and of puts in a transaction
+// within one, which NOSPACE keeps out from etcd 3.5.33, 3.6.14 and 3.7.1 on (costTxnReq in
+// server/storage/quota.go): the log does not tell which patch release applied it.
 func (e *effects) refused(r *Request) *Effect {
-	capped, corrupt := false, false // server/etcdserver/apply, capped.go and corrupt.go
+	capped, corrupt, nested := false, false, false // server/etcdserver/apply, capped.go and corrupt.go
 	var lease LeaseID
 	switch r.Type {
 	case PutType:
 		capped, corrupt, lease = true, true, r.KV.Lease
 	case TxnType:
 		capped, corrupt = writes(r.Txn.Success, true) || writes(r.Txn.Failure, true), true
+		nested = !slices.ContainsFunc(r.Txn.Success, isPut) && !slices.ContainsFunc(r.Txn.Failure, isPut)
 	case LeaseGrantType:
 		capped, corrupt = true, true
 	case LeaseRevokeType:
@@ -95,10 +99,13 @@ func (e *effects) refused(r *Request) *Effect {
 	if at := first(e.alarms["corrupt"]); at > 0 && corrupt {
 		return &Effect{true, EffectCorrupt, fmt.Sprintf("refused: the CORRUPT alarm was raised by entry %d", at)}
 	}
-	if at := first(e.alarms["nospace"]); at > 0 && capped {
+	switch at := first(e.alarms["nospace"]); {
+	case at > 0 && capped && nested:
+		return &Effect{false, EffectNoSpace, fmt.Sprintf("refused by etcd 3.5.33, 3.6.14, 3.7.1 and later: the NOSPACE alarm was raised by entry %d; before, a put in a transaction within a transaction went through", at)}
+	case at > 0 && capped:
 		return &Effect{true, EffectNoSpace, fmt.Sprintf("refused: the NOSPACE alarm was raised by entry %d", at)}
 	}
-	if at := e.revoked.at(lease); at > 0 {
+	if at := e.revoked.at(lease); at > 0 && lease != noLease {
 		return &Effect{true, EffectLeaseGone, fmt.Sprintf("refused: entry %d revoked the lease", at)}
 	}
 	return nil
@@ -113,6 +120,12 @@ func first(raised map[ID]uint64) (at uint64) {
 	}
 	return at
 }
+
+func isPut(o Op) bool { return o.Op == PutType }
+
+// noLease is what a request that concerns no lease has in place of one. It can be asked
+// to be revoked: that goes into the log as well, and is refused when it is applied.
+const noLease = 0
 
 // writes reports whether requests change a key; puts: whether they put one.
 func writes(ops []Op, puts bool) bool {

@@ -248,6 +248,10 @@ func TestDumpEffects(t *testing.T) {
 		as(4, &pb.InternalRaftRequest{AuthUserDelete: &pb.AuthUserDeleteRequest{Name: "x"}}),
 		as(4, put("a", "v", 0)), // 22: perhaps
 		as(5, put("a", "v", 0)),
+		revoke(0), put("a", "v", 0), // 24, 25: a put without a lease is on none that could be revoked
+		alarm(pb.AlarmRequest_ACTIVATE),
+		txn(false, txn(false, put("a", "", 0), nil), nil), // 27: refused, by a newer etcd
+		txn(false, txn(false, del("a", ""), nil), nil),    // 28: taken
 	)
 	lines, _, err := dump(t, l.dir, nil)
 	if err != nil {
@@ -262,7 +266,7 @@ func TestDumpEffects(t *testing.T) {
 	})
 	got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, ":") })
 	equal(t, got, "4:lease_gone true 5:lease_gone true 9:nospace true 11:nospace true 13:nospace true 16:branch false 17:needs_key false "+
-		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false")
+		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false 27:nospace false")
 }
 
 // Who is named for the end of a key is not somebody who was refused: what a user asks
