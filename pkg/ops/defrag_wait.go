@@ -36,6 +36,7 @@ type follower struct {
 	asked  error // what became of the request
 
 	seen      bool      // seen in flight
+	silence   string    // what the member does not answer
 	lastWord  time.Time // when the member last answered anything
 	answering time.Time // since when it has answered each look; zero: it did not the last one
 }
@@ -54,7 +55,7 @@ func (f *follower) wait(ctx context.Context) (time.Duration, error) {
 				Msg: "interrupted; the member goes on until it is done, which can't be stopped"}
 		}
 		if time.Since(f.lastWord) > followSilent {
-			return 0, f.unknown("answers neither its metrics nor its status", err)
+			return 0, f.unknown(f.silence, err)
 		}
 		f.d.sink.Event(progress.Event{Op: "defrag", Subject: f.m.Label(), Phase: "waiting for the server",
 			Done: int64(time.Since(f.began).Seconds()), Unit: "seconds"})
@@ -69,19 +70,25 @@ func (f *follower) wait(ctx context.Context) (time.Duration, error) {
 func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, err error) {
 	s, err := f.d.c.Metrics(ctx, f.m)
 	if err != nil {
-		return f.lookAtStatus(ctx, err)
+		f.silence = "answers neither its metrics nor its status"
+		took, ended, serr := f.lookAtStatus(ctx)
+		if !ended && serr != nil {
+			serr = fmt.Errorf("%w; %w", err, serr)
+		}
+		return took, ended, serr
 	}
-	f.answered()
 	running, completed := inflight(s)
 	switch {
 	case f.before != nil && s.Restarted(f.before):
 		return 0, true, f.not("the member restarted while it was defragmented; its file is either the old or the new one, whole in both cases")
 	case running:
-		f.seen = true
+		f.seen, f.lastWord, f.answering = true, time.Now(), time.Time{}
 		return 0, false, nil
-	case f.before == nil:
-		return 0, f.seen || f.settled(), nil
+	case f.before == nil: // how many it had completed before is not known, and only its size tells
+		f.silence = "answers its metrics and not its status"
+		return f.lookAtStatus(ctx)
 	}
+	f.answered()
 	h, _ := metrics.Between(f.before, s).Histogram(metrics.DefragDuration, nil)
 	if _, was := inflight(f.before); completed > was {
 		return time.Duration(h.Sum * float64(time.Second)), true, nil
@@ -95,9 +102,9 @@ func (f *follower) look(ctx context.Context) (took time.Duration, ended bool, er
 	return 0, false, nil
 }
 
-// lookAtStatus follows without metrics: the status answers when it is over, and
-// the size tells how.
-func (f *follower) lookAtStatus(ctx context.Context, metricsErr error) (time.Duration, bool, error) {
+// lookAtStatus follows without metrics, or where none were had from before the
+// request: the status answers when it is over, and the size tells how.
+func (f *follower) lookAtStatus(ctx context.Context) (took time.Duration, ended bool, err error) {
 	s, err := f.d.c.Status(ctx, f.m.ID)
 	switch {
 	case err == nil && s.DBSize < f.m.Status.DBSize:
@@ -115,7 +122,7 @@ func (f *follower) lookAtStatus(ctx context.Context, metricsErr error) (time.Dur
 		f.lastWord = time.Now()
 		return 0, false, nil
 	}
-	return 0, false, fmt.Errorf("%w; %w", metricsErr, err)
+	return 0, false, err
 }
 
 // answered notes that the member has answered a look.

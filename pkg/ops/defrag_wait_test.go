@@ -3,6 +3,7 @@ package ops
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"kvd/pkg/ops/cluster"
@@ -42,6 +43,13 @@ func TestFollow(t *testing.T) {
 			return nil
 		}, plan.Done, "", "took it 7.5s"},
 		{"no metrics, nothing gained", []string{""}, false, nil, plan.Failed, "defrag_not_done", "not smaller"},
+		{"metrics only afterwards, it never began", []string{"", before}, false, nil, plan.Failed, "defrag_not_done", "not smaller"},
+		{"metrics only afterwards, it ends", []string{"", running, before}, true, func(n int) error {
+			if n < 2 {
+				return errDeadline()
+			}
+			return nil
+		}, plan.Done, "", "gained 30.00 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +122,29 @@ func TestUnknownOutcomeStopsEverything(t *testing.T) {
 	if len(f.calls) != 1 || r.Steps[1].State != plan.Skipped || r.Steps[2].State != plan.Skipped {
 		t.Errorf("%v, %+v", f.calls, r.Steps)
 	}
+}
+
+// Without metrics from before the request the status has to tell how it ended: one
+// that never comes ends the wait too, although the metrics answer.
+func TestMetricsWithoutAStatusAreNoOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: 40, inUse: 10})}
+		f.metrics = func(uint64) (string, error) { return "", errUnreachable() }
+		f.defragment = func(uint64) error {
+			f.metrics = func(uint64) (string, error) { return defragMetrics(0, 0, 0, 1), nil }
+			f.status = func(uint64) error { return fault.New(fault.Denied, "not permitted") }
+			return errDeadline()
+		}
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Run(t.Context(), nil, progress.Discard)
+		errorsIs(t, err, fault.Unavailable, causeDefragUnknown)
+		if err == nil || !strings.Contains(err.Error(), "answers its metrics and not its status") || !strings.Contains(err.Error(), "not permitted") {
+			t.Error(err)
+		}
+	})
 }
 
 // A connection that breaks at once is not said to be an answer that did not come
