@@ -14,7 +14,7 @@ import (
 const (
 	// settleLook is how often a settling cluster is looked at.
 	settleLook = 250 * time.Millisecond
-	// settleLimit is how long a disturbed member may take to catch up.
+	// settleLimit is how long a disturbed member may take to catch up, beyond the pause.
 	settleLimit = 5 * time.Minute
 	// caughtUp is how many entries behind still counts as caught up: members are
 	// asked one after another, so a busy cluster always shows some.
@@ -164,7 +164,7 @@ func (d *defragmentation) settle(ctx context.Context) error {
 // until the pause since it was disturbed has passed. A member that does not
 // answer at all ends the wait: the gates say what is wrong with it.
 func (d *defragmentation) catchUp(ctx context.Context, pause time.Duration) error {
-	for limit := d.last.Add(settleLimit); ; {
+	for limit := d.last.Add(pause + settleLimit); ; {
 		view, err := d.c.View(ctx)
 		if err != nil {
 			return err
@@ -179,7 +179,7 @@ func (d *defragmentation) catchUp(ctx context.Context, pause time.Duration) erro
 		}
 		if time.Now().After(limit) {
 			return &fault.Error{Kind: fault.Unavailable, Cause: "lag", Op: "defrag", Subject: m.Label(),
-				Msg:  fmt.Sprintf("has still %d entries to apply %s after it was done", lag, settleLimit),
+				Msg:  fmt.Sprintf("has still %d entries to apply %s after it was done", lag, pause+settleLimit),
 				Hint: "look at its disk and its log before going on with the others"}
 		}
 		d.sink.Event(progress.Event{Op: "defrag", Subject: m.Label(), Phase: "settling", Note: fmt.Sprintf("raft lag %d, %s left", lag, max(left, 0).Round(time.Second))})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -342,6 +343,29 @@ func TestHooks(t *testing.T) {
 		_, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		errorsIs(t, err, fault.Usage, "hook")
 	}
+}
+
+// A pause between two members may be longer than a member may take to catch up.
+func TestSettleMayBeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		o := fast()
+		o.Settle = 20 * time.Minute
+		d := newDefragmentation(f, o, progress.Discard)
+		began := time.Now()
+		d.last, d.dist = began, 2
+		if err := d.settle(t.Context()); err != nil || time.Since(began) != o.Settle {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		f.member(2).Status.AppliedIndex -= 1000
+		began = time.Now()
+		d.last, d.dist = began, 2
+		err := d.settle(t.Context())
+		errorsIs(t, err, fault.Unavailable, "lag")
+		if took := time.Since(began); took < 25*time.Minute || took > 26*time.Minute {
+			t.Errorf("gave up after %s", took)
+		}
+	})
 }
 
 // A move that does not end says who keeps it from that.
