@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -377,10 +378,33 @@ func TestMoveNamesWhoDoesNotAnswer(t *testing.T) {
 		f.member(1).Status, f.member(1).Err = nil, errDeadline()
 		f.view.Leader = 2
 		f.member(2).Status.Leader, f.member(3).Status.Leader = 2, 2
-		err := l.settled(t.Context(), from)
+		_, err := l.settled(t.Context(), from)
 		errorsIs(t, err, fault.Unavailable, cluster.CauseNoLeader)
 		if !strings.Contains(err.Error(), "within 30s: "+from.Label()+" does not answer") {
 			t.Error(err)
+		}
+	})
+}
+
+// interloper is a cluster in which an election comes in between a move and its answer.
+type interloper struct{ *fakeCluster }
+
+func (i interloper) MoveLeader(ctx context.Context, from, _ uint64) error {
+	_ = i.fakeCluster.MoveLeader(ctx, from, 3)
+	return errDeadline()
+}
+
+// The leadership may go to another member than it was moved to, which is no
+// success where that one was asked for.
+func TestMoveTellsWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for to, cause := range map[uint64]string{0: "", 3: "", 2: "leader_elsewhere"} {
+			f := interloper{&fakeCluster{view: fakeView(1, three()...)}}
+			l := &leaderMove{c: f, sink: progress.Discard, op: "member move-leader", to: to}
+			leads, err := l.away(t.Context(), f.view, *f.member(1))
+			if fault.CauseOf(err) != cause || leads.ID != 3 {
+				t.Errorf("to %d: %d leads, %v", to, leads.ID, err)
+			}
 		}
 	})
 }

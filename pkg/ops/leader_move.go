@@ -38,8 +38,9 @@ type leaderMove struct {
 }
 
 // away moves the leadership from one member to the best of the others and waits
-// until every voter has known the new leader for a second. It returns whom it
-// was moved to.
+// until every voter has known the new leader for a second. It returns who leads
+// then: an election in between may have made another one the leader, which is an
+// error where one was asked for.
 func (l *leaderMove) away(ctx context.Context, view cluster.View, from cluster.Member) (cluster.Member, error) {
 	next, err := l.chooseNext(ctx, view)
 	if err != nil {
@@ -52,7 +53,12 @@ func (l *leaderMove) away(ctx context.Context, view cluster.View, from cluster.M
 	if err := l.c.MoveLeader(ctx, from.ID, next.ID); err != nil && !uncertain(err) {
 		return next, err
 	}
-	return next, l.settled(ctx, from)
+	leads, err := l.settled(ctx, from)
+	if err == nil && l.to != 0 && leads.ID != l.to {
+		err = &fault.Error{Kind: fault.Unavailable, Cause: "leader_elsewhere", Op: l.op, Subject: next.Label(),
+			Msg: "the leadership went to " + leads.Label() + " instead, in an election that came in between", Hint: "run the same again"}
+	}
+	return leads, err
 }
 
 // next is whom the leadership goes to in this view.
@@ -87,8 +93,8 @@ func (l *leaderMove) chooseNext(ctx context.Context, view cluster.View) (cluster
 }
 
 // settled waits until every voter takes the same other member for the leader,
-// several times in a row.
-func (l *leaderMove) settled(ctx context.Context, from cluster.Member) error {
+// several times in a row, and returns that one.
+func (l *leaderMove) settled(ctx context.Context, from cluster.Member) (cluster.Member, error) {
 	same, why := 0, ""
 	var leader uint64
 	for limit := time.Now().Add(moveLimit); ; {
@@ -106,15 +112,19 @@ func (l *leaderMove) settled(ctx context.Context, from cluster.Member) error {
 			same++
 		}
 		if same >= moveStable {
-			return nil
+			leads, ok := view.LeaderMember()
+			if !ok {
+				leads.ID = leader
+			}
+			return leads, nil
 		}
 		if time.Now().After(limit) {
-			return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: l.op, Subject: from.Label(),
+			return from, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: l.op, Subject: from.Label(),
 				Msg:  fmt.Sprintf("no new leader that every voter knows within %s: %s", moveLimit, why),
 				Hint: "nothing was done after it; look at `kvd status` and at the voters' logs, then run the same again"}
 		}
 		if err := wait.For(ctx, movePoll); err != nil {
-			return err
+			return from, err
 		}
 	}
 }
