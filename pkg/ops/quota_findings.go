@@ -104,10 +104,19 @@ func quotaSettings(v cluster.View) []Finding {
 			out = append(out, Finding{Cause: FindQuotaDiffers, Member: m.Name, Message: fmt.Sprintf(
 				"member %s has quota %s, not %s like the others; the effective quota of the cluster is the smallest, %s",
 				m.Label(), quotaName(q), quotaName(usual), quotaName(v.EffectiveQuota())),
-				Hint: fmt.Sprintf("set --quota-backend-bytes of %s to %d, restart it, then: kvd alarm disarm (the alarm outlives restarts)", orID(m), usual)})
+				Hint: alignQuota(m, usual)})
 		}
 	}
 	return out
+}
+
+// alignQuota says how to give a member the quota of the others. None is nothing to
+// take over: then these need one.
+func alignQuota(m cluster.Member, usual int64) string {
+	if usual == cluster.QuotaDisabled {
+		return "set one --quota-backend-bytes on all members, and restart those that have another, one after the other"
+	}
+	return fmt.Sprintf("set --quota-backend-bytes of %s to %d, restart it, then: kvd alarm disarm (the alarm outlives restarts)", nameOrID(m), usual)
 }
 
 // usualQuota is the quota that most members have; of equally many the largest.
@@ -134,13 +143,6 @@ func quotaName(q int64) string {
 		return "none"
 	}
 	return binary(q)
-}
-
-func orID(m cluster.Member) string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return cluster.FormatID(m.ID)
 }
 
 // nestedPuts names servers that do not count puts in a Txn inside a Txn against

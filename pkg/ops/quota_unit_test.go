@@ -52,12 +52,16 @@ func TestQuotaSettings(t *testing.T) {
 		"above 8 GiB":      {recordedView(sized("3.7.3", 9*gib, 0)), "quota_above_8gib:m1", 9 * gib},
 		"disabled":         {recordedView(sized("3.7.3", -1, 0)), "quota_disabled:m1", -1},
 		"one disabled":     {recordedView(sized("3.7.3", -1, 0), sized("3.7.3", gib, 0), sized("3.7.3", gib, 0)), "quota_disabled:m1", gib},
+		"most disabled":    {recordedView(sized("3.7.3", -1, 0), sized("3.7.3", -1, 0), sized("3.7.3", gib, 0)), "quota_disabled:m1 quota_disabled:m2 quota_differs:m3", gib},
 		"not told":         {recordedView(silent, silent), "quota_unknown:m1 quota_unknown:m2", 0},
 		"assumed":          {recordedView(silent, silent).AssumeQuota(gib), "", gib},
 		"a member is down": {recordedView(sized("3.7.3", gib, 0), nil), "", gib},
 	} {
 		var got []string
 		for _, f := range quotaSettings(tc.view) {
+			if strings.Contains(f.Hint, "-1") {
+				t.Errorf("%s: to disable the quota is no advice: %s", name, f.Hint)
+			}
 			if f.Cause == FindQuotaDiffers && name == "one disabled" {
 				continue // beside the disabled one
 			}
