@@ -57,12 +57,21 @@ func argv(op, flag, line string) ([]string, error) {
 }
 
 func (h defragHooks) before(ctx context.Context, m cluster.Member, s cluster.Status) error {
-	return runHook(ctx, h.timeout, "--before-member", h.beforeArgv, hookEnv(m, s))
+	return h.run(ctx, "--before-member", h.beforeArgv, hookEnv(m, s))
 }
 
 func (h defragHooks) after(ctx context.Context, m cluster.Member, before, after cluster.Status) error {
 	env := append(hookEnv(m, after), "KVD_DB_SIZE_BEFORE_BYTES="+strconv.FormatInt(before.DBSize, 10))
-	return runHook(ctx, h.timeout, "--after-member", h.afterArgv, env)
+	return h.run(ctx, "--after-member", h.afterArgv, env)
+}
+
+// run runs one of them. What it leaves running is its own affair: it came back, and
+// said that all is well.
+func (h defragHooks) run(ctx context.Context, flag string, argv, env []string) error {
+	if err := runHook(ctx, h.timeout, flag, argv, env); !errors.Is(err, exec.ErrWaitDelay) {
+		return err
+	}
+	return nil
 }
 
 // hookEnv is what a command is told about the member, beside kvd's own
@@ -78,7 +87,9 @@ func hookEnv(m cluster.Member, s cluster.Status) []string {
 }
 
 // runHook runs a command to its end, for as long as timeout at most. What it
-// prints is shown only if it fails.
+// prints is shown only if it fails. One that came back well and left a process
+// which holds its output is an exec.ErrWaitDelay: whoever writes there from now
+// on is ended by it.
 func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env []string) error {
 	if len(argv) == 0 {
 		return nil
@@ -96,6 +107,9 @@ func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env 
 		return nil
 	case ctx.Err() == nil && rctx.Err() != nil:
 		err = fmt.Errorf("not done within %s (--hook-timeout)", timeout)
+	case errors.Is(err, exec.ErrWaitDelay):
+		return fmt.Errorf("the %s command %s has come back and left a process that writes to its output, which ends with it: "+
+			"redirect that, for example sh -c '… >/dev/null 2>&1 &' (%w)", flag, argv[0], err)
 	}
 	return fmt.Errorf("the %s command %s: %w%s", flag, argv[0], err, lastLine(out.String()))
 }

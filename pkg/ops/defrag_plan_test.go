@@ -318,12 +318,13 @@ func TestHooks(t *testing.T) {
 		kind                fault.Kind
 	}{
 		{"both work", `sh -c 'test "$KVD_MEMBER_ID" = 2 && test "$KVD_DB_SIZE_BYTES" = 41943040'`, `sh -c 'test "$KVD_DB_SIZE_BYTES" = 10485760 && test "$KVD_DB_SIZE_BEFORE_BYTES" = 41943040'`, 1, []plan.State{plan.Done}, "gained 30", ""},
+		{"both leave something running", "sh -c 'sleep 3 &'", "sh -c 'sleep 3 &'", 1, []plan.State{plan.Done}, "gained 30", ""},
 		{"before fails", `sh -c 'echo no; echo not now >&2; exit 4'`, "false", 0, []plan.State{plan.Skipped}, "exit status 4: not now", fault.Refused},
 		{"after fails", "true", "false", 1, []plan.State{plan.Failed}, "--after-member command", fault.Partial},
 		{"before hangs", "sleep 30", "", 0, []plan.State{plan.Skipped}, "--hook-timeout", fault.Refused},
 	} {
 		o := fast()
-		o.Members, o.BeforeMember, o.AfterMember, o.HookTimeout = []string{"a"}, tc.before, tc.after, 500e6
+		o.Members, o.BeforeMember, o.AfterMember, o.HookTimeout = []string{"a"}, tc.before, tc.after, 2*time.Second
 		f := &fakeCluster{view: fakeView(1, three()...)}
 		p, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		if err != nil {
@@ -343,6 +344,19 @@ func TestHooks(t *testing.T) {
 		f := &fakeCluster{view: fakeView(1, three()...)}
 		_, err := newDefragmentation(f, o, progress.Discard).plan(t.Context(), f.view)
 		errorsIs(t, err, fault.Usage, "hook")
+	}
+}
+
+// What a --start command leaves running ends with its first line of output, and
+// whoever gave it is told.
+func TestAStartThatLeavesItsOutputOpen(t *testing.T) {
+	t.Parallel()
+	open := []string{"sh", "-c", "sleep 3 &"}
+	if err := runHook(t.Context(), time.Minute, "--start", open, nil); err == nil || !strings.Contains(err.Error(), "--start command sh has come back and left a process") {
+		t.Errorf("%v", err)
+	}
+	if err := runHook(t.Context(), time.Minute, "--start", []string{"sh", "-c", "sleep 3 >/dev/null 2>&1 &"}, nil); err != nil {
+		t.Error(err)
 	}
 }
 
