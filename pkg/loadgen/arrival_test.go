@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -108,5 +109,31 @@ func TestOptionsThatDoNotFit(t *testing.T) {
 		if change(&o); o.Check() == nil {
 			t.Errorf("%s: no error", what)
 		}
+	}
+}
+
+// A turn that is left out is not answered, and who goes on from answers goes on all the
+// same: one moment at the limit must not end actors for the rest of the run.
+func TestKubeletsGoOnBehindATurnThatWasLeftOut(t *testing.T) {
+	t.Parallel()
+	o := DefaultOptions()
+	o.Arrival, o.MaxInFlight = Kubelet, 1
+	release := make(chan struct{})
+	var turns [2]atomic.Int64
+	actors := make([]Actor, len(turns))
+	for i := range actors {
+		actors[i] = Actor{Name: string(rune('a' + i)), Schedule: Schedule{Period: 20 * time.Millisecond, Jitter: 0.5, Sliding: true, Together: true},
+			Act: func(_ context.Context, turn *Turn) {
+				<-release
+				turns[i].Add(1)
+				answer(turn)
+			}}
+	}
+	totals := stageOf(t, o, 500*time.Millisecond, actors, func(*dispatcher, func()) {
+		<-time.After(50 * time.Millisecond)
+		close(release)
+	})
+	if totals.Dropped == 0 || turns[0].Load() < 2 || turns[1].Load() < 2 {
+		t.Errorf("left out %d; turns taken: %d and %d", totals.Dropped, turns[0].Load(), turns[1].Load())
 	}
 }

@@ -122,14 +122,16 @@ func closed(c <-chan struct{}) bool {
 
 // offer gives a turn to its actor, or leaves it out.
 func (d *dispatcher) offer(ctx context.Context, u upcoming) {
-	due := d.begun.Add(u.due)
+	due, p := d.begun.Add(u.due), d.players[u.actor]
 	d.rec.scheduled(due)
 	if d.inFlight.Load() >= d.limit {
 		d.rec.dropped(due)
+		if p.pace.sliding { // no answer will come that it could go on from
+			d.follow(ctx, p, u)
+		}
 		return
 	}
 	d.inFlight.Add(1)
-	p := d.players[u.actor]
 	p.mu.Lock()
 	p.waiting = append(p.waiting, u)
 	idle := !p.busy
