@@ -75,9 +75,10 @@ func goesOneWay(v []float64) bool {
 	return (up || down) && hi > lo*(1+trendChange)
 }
 
-// strictly orders so that of two equal ones the first is not in order.
+// strictly has slices.IsSortedFunc, which asks whether one is less than the one before
+// it, take two equal ones for out of order.
 func strictly(a, b float64) int {
-	if a < b {
+	if a <= b {
 		return -1
 	}
 	return 1

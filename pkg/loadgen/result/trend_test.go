@@ -30,13 +30,14 @@ func TestTrends(t *testing.T) {
 		want int
 	}{
 		"rests": {run(60, same, flat), 0}, "slower and slower": {run(60, grow, flat), 1},
-		"faster and faster": {run(60, func(s int) time.Duration { return grow(60 - s) }, flat), 1},
-		"hardly slower":     {run(60, func(s int) time.Duration { return time.Duration(1000+s) * time.Millisecond }, flat), 0},
-		"up and down":       {run(60, func(s int) time.Duration { return grow(s % 24) }, flat), 0},
-		"db grows":          {run(60, same, func(s int) int64 { return int64(50+s) << 20 }), 1},
-		"both":              {run(60, grow, func(s int) int64 { return int64(50+s) << 20 }), 2},
-		"too short":         {run(24, grow, flat), 0},
-		"nothing":           {&Run{}, 0},
+		"faster and faster":   {run(60, func(s int) time.Duration { return grow(60 - s) }, flat), 1},
+		"hardly slower":       {run(60, func(s int) time.Duration { return time.Duration(1000+s) * time.Millisecond }, flat), 0},
+		"up and down":         {run(60, func(s int) time.Duration { return grow(s % 24) }, flat), 0},
+		"db grows":            {run(60, same, func(s int) int64 { return int64(50+s) << 20 }), 1},
+		"both":                {run(60, grow, func(s int) int64 { return int64(50+s) << 20 }), 2},
+		"one step at the end": {run(60, func(s int) time.Duration { return time.Duration(10+5*(s/48)) * time.Millisecond }, func(s int) int64 { return int64(50+50*(s/48)) << 20 }), 0},
+		"too short":           {run(24, grow, flat), 0},
+		"nothing":             {&Run{}, 0},
 	} {
 		if got := Trends(c.r); len(got) != c.want {
 			t.Errorf("%s: %+v, want %d", name, got, c.want)
