@@ -188,7 +188,7 @@ func TestObjectives(t *testing.T) {
 			t.Errorf("%s of nothing: %+v", text, got)
 		}
 	}
-	for _, bad := range []string{"p99", "p99<50", "txn:p99<5 0ms", "errors<1ms", "a:b:p99<1s", "p99=1s", "p99<", "errors<%"} {
+	for _, bad := range []string{"p99", "p99<50", "txn:p99<5 0ms", "errors<1ms", "a:b:p99<1s", "p99=1s", "p99<", "errors<%", "rate>=95%", "txn:requests>50%"} {
 		if _, err := ParseObjectives(bad); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v", bad, err)
 		}

@@ -86,6 +86,9 @@ func parseObjective(form *regexp.Regexp, term string) (Objective, error) {
 		return bad(o.Metric + " is a number: the bound is one, or a share in per cent")
 	}
 	if o.Share = strings.HasSuffix(m[5], "%"); o.Share {
+		if o.Metric == "rate" || o.Metric == "requests" {
+			return bad(o.Metric + " is no share of anything: the bound wants no %")
+		}
 		bound /= 100
 	}
 	o.Bound = bound
