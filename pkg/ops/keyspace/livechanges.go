@@ -149,6 +149,8 @@ func (w *watched) run(ctx context.Context, from int64) error {
 			if err := stream.RequestProgress(); err != nil {
 				return err
 			}
+		case <-ctx.Done(): // receive may have seen it first, and hand over nothing
+			return w.s.m.Explain(ctx, "read history", ctx.Err())
 		}
 	}
 }
