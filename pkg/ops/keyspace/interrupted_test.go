@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,5 +35,19 @@ func TestAnInterruptedHistoryEndsAtOnce(t *testing.T) {
 			t.Errorf("%v after %s", err, took)
 		}
 		cancel()
+	}
+}
+
+// TestWritesOfAMemberThatIsGone watches a member that is killed meanwhile: that
+// nothing came from it does not say that nothing was written.
+func TestWritesOfAMemberThatIsGone(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
+	m := connect(t, c, 0)
+	var once sync.Once
+	s := keyspace.OpenLive(m, keyspace.LiveOptions{Sink: progress.Func(func(progress.Event) { once.Do(func() { c.Kill(0) }) })})
+	w, err := keyspace.WatchWrites(t.Context(), s, keyspace.DefaultBreakdownOptions(), 3*time.Second)
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v, with %+v", err, w)
 	}
 }

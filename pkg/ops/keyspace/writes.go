@@ -70,7 +70,8 @@ type written struct {
 }
 
 // WatchWrites counts what is written for d, or until ctx ends: then the error says
-// so, and the result is of the time until then. It is a watch, so that the member
+// so, and the result is of the time until then. A member that does not answer at the
+// end is an error too, beside what had come from it. It is a watch, so that the member
 // sends all that is written meanwhile, values included. Memory is bounded: of more
 // than 100,000 keys the rest are counted in their groups only.
 func WatchWrites(ctx context.Context, s *LiveSource, o BreakdownOptions, d time.Duration) (Writes, error) {
@@ -86,12 +87,15 @@ func WatchWrites(ctx context.Context, s *LiveSource, o BreakdownOptions, d time.
 	if err != nil {
 		return out, err
 	}
-	out.At, out.From = time.Now(), r.rev
+	out.At, out.From, out.To = time.Now(), r.rev, r.rev
 	w := &writes{groups: newGroups(o), keys: map[string]*written{}}
 	err = w.watch(ctx, s, o.query(), r.rev+1, d)
 	took := time.Since(out.At)
-	if after, serr := s.m.Status(context.WithoutCancel(ctx)); serr == nil {
+	after, gone := s.m.Status(context.WithoutCancel(ctx))
+	if gone == nil {
 		out.To, out.Entries = after.Revision, int64(after.AppliedIndex)-int64(before.AppliedIndex) //nolint:gosec // indexes
+	} else if err == nil { // etcd's client waits for a member to come back, and says nothing
+		err = gone
 	}
 	for key, k := range w.keys {
 		k.in.mostRevised.offer(candidate{n: k.n, key: key})
