@@ -61,8 +61,8 @@ func List(ctx context.Context, src Source, o ListOptions, fn func(*Entry) error)
 	l.values = o.Values || o.ofValue() || o.Lease != 0 // a member does not tell leases without values
 	// Where few of the keys in the ranges may fit, only their values are read.
 	l.late = l.values && o.Lease == 0 && len(o.Namespaces) > 0 && len(o.Resources) == 0
-	for _, r := range l.sel.Ranges() {
-		q := Query{From: r.From, End: r.End, Rev: o.Rev, KeysOnly: !l.values || l.late}
+	for _, q := range l.queries(ctx) {
+		q.Rev, q.KeysOnly = o.Rev, !l.values || l.late
 		err := src.Keys(ctx, q, func(it *Item) error { return l.item(ctx, it) })
 		if err == errEnough { //nolint:errorlint // our own, and given back as it is
 			l.sum.More = true
@@ -86,6 +86,22 @@ type listing struct {
 	sel          Selector
 	values, late bool
 	sum          Listed
+}
+
+// queries returns one query for each of the selection's ranges, or, of a file, which
+// is read as a whole for each query, one for all of them.
+func (l *listing) queries(ctx context.Context) []Query {
+	ranges := l.sel.Ranges()
+	if len(ranges) > 1 {
+		if cost, err := l.src.Cost(ctx, Query{}); err == nil && !cost.Live {
+			return []Query{{From: ranges[0].From, End: ranges[len(ranges)-1].End, among: ranges}}
+		}
+	}
+	out := make([]Query, len(ranges))
+	for i, r := range ranges {
+		out[i] = Query{From: r.From, End: r.End}
+	}
+	return out
 }
 
 func (l *listing) item(ctx context.Context, it *Item) error {

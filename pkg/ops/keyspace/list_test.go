@@ -1,9 +1,12 @@
 package keyspace_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -227,6 +230,43 @@ func TestListLive(t *testing.T) {
 		}
 		if len(a) != tc.want {
 			t.Errorf("%s: %d keys, want %d", what, len(a), tc.want)
+		}
+	}
+}
+
+// countedSource counts the walks over a source.
+type countedSource struct {
+	keyspace.Source
+	walks int
+}
+
+func (s *countedSource) Keys(ctx context.Context, q keyspace.Query, fn func(*keyspace.Item) error) error {
+	s.walks++
+	return s.Source.Keys(ctx, q, fn)
+}
+
+// TestAFileIsListedInOneWalk: objects may be in many places, each of them in a range
+// of its own, and a walk over a file reads all of it.
+func TestAFileIsListedInOneWalk(t *testing.T) {
+	t.Parallel()
+	src := &countedSource{Source: openRegistry(t)}
+	for _, sel := range []keyspace.Selection{{Resources: []string{"pods"}}, {Resources: []string{"widgets.example.invalid", "deployments.apps"}},
+		{Resources: []string{"pods", "deployments.apps"}, Namespaces: []string{"team-1", "team-0"}}, {Namespaces: []string{"kube-system"}}, {}} {
+		var want []keyspace.Entry
+		all, _ := listOf(t, src, keyspace.ListOptions{Filter: keyspace.Filter{MinBytes: 1}})
+		for _, e := range all {
+			if (len(sel.Resources) == 0 || slices.Contains(sel.Resources, e.Resource) || slices.Contains(sel.Resources, e.Resource+".apps")) &&
+				(len(sel.Namespaces) == 0 || slices.Contains(sel.Namespaces, e.Namespace)) {
+				want = append(want, e)
+			}
+		}
+		src.walks = 0
+		got, _ := listOf(t, src, keyspace.ListOptions{Filter: keyspace.Filter{Selection: sel, MinBytes: 1}})
+		if len(got) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d keys, want %d", sel, len(got), len(want))
+		}
+		if src.walks != 1 {
+			t.Errorf("%s: read %d times", sel, src.walks)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/dbfile"
@@ -71,11 +72,18 @@ type Query struct {
 	// KeysOnly leaves out the values. Keys of a live cluster have no Size and
 	// no Lease then either, which a server since 3.7 does not look up.
 	KeysOnly bool
+
+	// among leaves out, of a file, the keys that are in none of these ranges.
+	among []Range
 }
 
-// contains reports whether a key is in the range.
+// contains reports whether a key is in the range, and in one of those that it is
+// to be among.
 func (q Query) contains(key []byte) bool {
-	return string(key) >= q.From && (q.End == "" || q.End == allEnd || string(key) < q.End)
+	in := func(r Range) bool {
+		return string(key) >= r.From && (r.End == "" || r.End == allEnd || string(key) < r.End)
+	}
+	return in(Range{q.From, q.End}) && (len(q.among) == 0 || slices.ContainsFunc(q.among, in))
 }
 
 // Item is the state of a key. Its slices are valid until the function that got it
