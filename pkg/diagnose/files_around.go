@@ -50,9 +50,9 @@ func (d *Dir) lookAround() error {
 	if d.Log == nil || d.Log.Dir == "" {
 		return nil
 	}
-	broken, err := filepath.Glob(filepath.Join(d.Log.Dir, "*.broken"))
-	for _, path := range broken {
-		d.left(path, "a segment as it was before etcd repaired it")
+	broken, err := fs.Glob(os.DirFS(d.Log.Dir), "*.broken")
+	for _, name := range broken {
+		d.left(filepath.Join(d.Log.Dir, name), "a segment as it was before etcd repaired it")
 	}
 	return err
 }

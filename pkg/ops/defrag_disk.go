@@ -2,8 +2,10 @@ package ops
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -75,7 +77,10 @@ func halfCopies(dir string) []string {
 	if dir == "" {
 		return nil
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, "db.tmp.*"))
+	left, _ := fs.Glob(os.DirFS(dir), "db.tmp.*") // dir may have in its name what a pattern has
+	for i, name := range left {
+		left[i] = filepath.Join(dir, name)
+	}
 	return left
 }
 

@@ -233,6 +233,17 @@ func TestStartAfterADeathAtBirth(t *testing.T) {
 	}
 }
 
+// A folder may have in its name what a pattern has. The log in it is there all the
+// same, and a member that is well starts again.
+func TestStartInAFolderNamedAsAPattern(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "[1]*")
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Dir: dir}})
+	if err := c.Restart(servertest.Context(t, 30*time.Second), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // flip damages a file at an offset.
 func flip(t *testing.T, path string, offset int64) {
 	t.Helper()

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -64,7 +65,8 @@ func consistentIndex(ctx context.Context, db string) (index uint64, err error) {
 	return m.ConsistentIndex, err
 }
 
+// hasWAL looks for segments. The folder may have in its name what a pattern has.
 func hasWAL(dir string) bool {
-	files, err := filepath.Glob(filepath.Join(dir, "*.wal"))
+	files, err := fs.Glob(os.DirFS(dir), "*.wal")
 	return err == nil && len(files) > 0
 }

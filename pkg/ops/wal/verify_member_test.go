@@ -357,3 +357,22 @@ func (t *trial) otherMetadata() {
 	clear(raw[r.Offset+r.Size:])
 	t.must(os.WriteFile(t.walFile(last), raw, 0o600))
 }
+
+// The .snap files beside a log are seen in a folder of any name.
+func TestVerifyInAFolderNamedAsAPattern(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Dir: filepath.Join(t.TempDir(), "[1]*")}})
+	if err := c.StopMember(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(c.DBPath(0)), "0000000000000001-0000000000000002.snap"), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := wal.Verify(t.Context(), c.DataDir(0), wal.VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(v.Findings, func(f wal.Finding) bool { return f.Cause == wal.CauseSnapFile }) {
+		t.Errorf("the damaged .snap file is not told: %+v", v.Findings)
+	}
+}

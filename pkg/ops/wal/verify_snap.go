@@ -22,13 +22,12 @@ const maxSnapFile = 16 << 20
 // with the records (recoverSnapshot in server/etcdserver/bootstrap.go), so that none
 // of this matters to it. A running server may be writing one, so then none is read.
 func (x *exam) remarkSnaps(dir string) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.snap"))
+	names, err := fs.Glob(os.DirFS(dir), "*.snap")
 	if err != nil || x.Live != "" {
 		return
 	}
-	for _, path := range names {
-		name := filepath.Base(path)
-		why, err := snapFileDamage(path)
+	for _, name := range names {
+		why, err := snapFileDamage(filepath.Join(dir, name))
 		var term, index uint64
 		_, notName := fmt.Sscanf(name, "%016x-%016x.snap", &term, &index)
 		switch {

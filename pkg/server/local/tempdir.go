@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -44,11 +45,13 @@ func lockDir(dir string) (*os.File, error) {
 // sweepTemp removes the folders whose lock nobody holds. Those of members that
 // outlive their process (Options.Detach) have none. What cannot be removed stays.
 func sweepTemp() {
-	locks, err := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*", lockName))
+	all := os.TempDir() // which may have in its name what a pattern has
+	locks, err := fs.Glob(os.DirFS(all), tempPrefix+"*/"+lockName)
 	if err != nil {
 		return
 	}
-	for _, path := range locks {
+	for _, name := range locks {
+		path := filepath.Join(all, name)
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			continue // another user's, or gone meanwhile
