@@ -23,6 +23,7 @@ type stored struct{ from, to int64 }
 // spillFile holds runs, one behind the other.
 type spillFile struct {
 	file *os.File
+	dir  string // as it was given
 	size int64
 }
 
@@ -31,7 +32,7 @@ func newSpillFile(dir string) (*spillFile, error) {
 	if err != nil {
 		return nil, spillError(dir, err)
 	}
-	return &spillFile{file: f}, nil
+	return &spillFile{file: f, dir: dir}, nil
 }
 
 // spillError says what the file is for.
@@ -65,7 +66,7 @@ func (f *spillFile) write(s *sorter) (stored, error) {
 			err = w.Flush()
 		}
 		if err != nil {
-			return stored{}, spillError("", err)
+			return stored{}, spillError(f.dir, err)
 		}
 	}
 	return stored{from, f.size}, nil
@@ -83,7 +84,13 @@ func (s *sorter) cursors(order int) []*cursor {
 	var out []*cursor
 	for i, run := range s.runs {
 		r := bufio.NewReaderSize(io.NewSectionReader(s.spill.file, run.from, run.to-run.from), spillBuffer)
-		out = append(out, &cursor{order: order + i, next: func(c *cursor) error { return c.read(r) }})
+		out = append(out, &cursor{order: order + i, next: func(c *cursor) error {
+			err := c.read(r)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return spillError(s.dir, err)
+			}
+			return err
+		}})
 	}
 	i := 0
 	return append(out, &cursor{order: order + len(s.runs), next: func(c *cursor) error {
@@ -110,7 +117,9 @@ func (c *cursor) read(r *bufio.Reader) error {
 		c.key = make([]byte, n, n+n/4)
 	}
 	b := c.key[:k+v]
-	_, err = io.ReadFull(r, b)
+	if _, err = io.ReadFull(r, b); errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // it is no end of the run
+	}
 	c.key, c.body = b[:k], b[k:]
 	return err
 }
@@ -156,7 +165,7 @@ func (h *cursorHeap) push(c *cursor) error {
 	if err := c.next(c); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
-		return spillError("", err)
+		return err
 	}
 	*h = append(*h, c)
 	for i := len(*h) - 1; i > 0 && h.less(i, (i-1)/2); i = (i - 1) / 2 {
@@ -173,7 +182,7 @@ func (h *cursorHeap) advance() error {
 		(*h)[0] = (*h)[last]
 		*h = (*h)[:last]
 	} else if err != nil {
-		return spillError("", err)
+		return err
 	}
 	for i := 0; ; {
 		child := 2*i + 1
