@@ -116,6 +116,15 @@ func (f *File) Live() (Holder, bool) {
 	return *f.disk.holder, true
 }
 
+// Holder looks for a running server that holds the file by now: it may have started
+// since the file was opened without a lock.
+func (f *File) Holder() (Holder, bool) {
+	if f.disk == nil {
+		return Holder{}, false
+	}
+	return HolderOf(f.disk.file)
+}
+
 // ReadAt reads raw bytes, for hashing and copying.
 func (f *File) ReadAt(b []byte, offset int64) (int, error) { return f.r.ReadAt(b, offset) }
 

@@ -24,10 +24,14 @@ func (s *FileSource) sorted(ctx context.Context, q Query, rev int64, fn func(*Ch
 		return err
 	}
 	var c Change
-	return merged(x.sorters, func(key, body []byte) error {
+	err := merged(x.sorters, func(key, body []byte) error {
 		c = parseChange(key, body)
 		return fn(&c)
 	})
+	if err != nil {
+		return err
+	}
+	return s.torn(nil)
 }
 
 // changeOf makes a change of a record, without its value.

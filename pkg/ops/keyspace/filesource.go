@@ -238,6 +238,9 @@ func (s *FileSource) load(it *Item, b []byte) error {
 		return s.torn(s.changed(it.ref.at))
 	}
 	it.Value = kv.Value
+	if _, live := s.db.Live(); !live { // as far as is known: it is looked at once, at the end
+		return nil
+	}
 	return s.torn(nil)
 }
 
@@ -261,11 +264,14 @@ func (s *FileSource) give(q Query, c *Change, fn func(*Change) error) error {
 }
 
 // torn explains what was read, or the error in it, where a server is writing the
-// file meanwhile.
+// file meanwhile, be it one that has only just started.
 func (s *FileSource) torn(err error) error {
-	h, live := s.db.Live()
-	if !live || !s.db.Changed() {
+	if !s.db.Changed() {
 		return err
+	}
+	h, live := s.db.Live()
+	if !live {
+		h, _ = s.db.Holder()
 	}
 	return &fault.Error{Kind: fault.Inconclusive, Cause: "file_changed", Op: "read", Subject: s.path, Err: err,
 		Msg:  "written by " + h.String() + " while it was read, so that what was read may be of different moments",

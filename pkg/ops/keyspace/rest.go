@@ -36,10 +36,14 @@ func newRest(side *apartSide) *Rest {
 // Keys calls fn for each of the keys, in their order. It can be called once.
 func (r *Rest) Keys(_ context.Context, fn func(*Item) error) error {
 	give := func(c *Change) error { return fn(&c.Item) }
-	return merged([]*sorter{r.sorter}, func(key, body []byte) error {
+	err := merged([]*sorter{r.sorter}, func(key, body []byte) error {
 		r.c = parseChange(key, body)
 		return r.s.give(r.q, &r.c, give)
 	})
+	if err != nil {
+		return err
+	}
+	return r.s.torn(nil)
 }
 
 // Close gives back the memory, and a file where one was needed. The source stays open.
