@@ -179,6 +179,8 @@ func startFailures() []startFailure {
 		{"self-signed cert", fault.Unavailable, "data_dir", "--auto-tls writes certificates below --data-dir: check that it can be written"},
 		{"of the backend is missing", fault.Damage, "backend_missing", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
 		{"does not match with snapshot", fault.Damage, "backend_mismatch", "restore this member's data directory from a snapshot, or run kvd member replace on a member that is well"},
+		{"failed to create WAL", fault.Unavailable, "data_dir", "check that --data-dir and --wal-dir can be created and written; " +
+			"a mount point itself can't be --wal-dir, since etcd makes that folder anew: give a folder in it"},
 		{"failed to open WAL", fault.Damage, causeWAL, walHint},
 		{"failed to read WAL", fault.Damage, causeWAL, walHint},
 		{"failed to repair WAL", fault.Damage, causeWAL, walHint},
@@ -193,7 +195,6 @@ func startFailures() []startFailure {
 		{"invalid auth options", fault.Usage, "invalid", "--auth-token is simple, or jwt,pub-key=FILE,priv-key=FILE,sign-method=RS256"},
 		{"TLS cipher suite", fault.Usage, "invalid", "--cipher-suites takes Go's names, for example TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
 		{"cannot bind both", fault.Usage, "conflict", "--listen-client-http-urls needs addresses of its own"},
-		{"failed to create WAL", fault.Unavailable, "data_dir", "check that --data-dir and --wal-dir can be created and written"},
 		{"TLS key/cert", fault.Usage, "certificate_missing", "give --cert-file and --key-file"},
 		{"CompactionRetention", fault.Usage, "invalid", "--auto-compaction-retention is a duration (5m) or, in revision mode, a number"},
 		{"cannot find local etcd member", fault.Usage, "initial_cluster", "the SRV records must contain one of this member's advertised peer URLs"},
@@ -240,17 +241,37 @@ func explainStart(cfg *embed.Config, err error) error {
 		out.Kind, out.Cause = fault.Unavailable, "discovery"
 		out.Hint = "is the discovery service there, and is the token new? A token bootstraps one cluster only"
 	default:
-		for _, f := range startFailures() {
-			if strings.Contains(err.Error(), f.text) {
-				out.Kind, out.Cause, out.Hint = f.kind, f.cause, f.hint
-				if path := damaged(cfg, f); path != "" {
-					out.Subject = path // etcd's words seldom tell
-				}
-				return out
-			}
-		}
+		explainText(cfg, err, out)
+		explainErrno(err, out)
 	}
 	return out
+}
+
+// explainText goes by etcd's words.
+func explainText(cfg *embed.Config, err error, out *fault.Error) {
+	for _, f := range startFailures() {
+		if strings.Contains(err.Error(), f.text) {
+			out.Kind, out.Cause, out.Hint = f.kind, f.cause, f.hint
+			if path := damaged(cfg, f); path != "" {
+				out.Subject = path // etcd's words seldom tell
+			}
+			return
+		}
+	}
+}
+
+// explainErrno goes by what the system said of a file. That is no defect, and it damages
+// nothing, though etcd says of a log that it could not open or write.
+func explainErrno(err error, out *fault.Error) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		out.Kind, out.Cause = fault.Unavailable, "disk_full"
+		out.Hint = "make room on the disk of --data-dir (and --wal-dir), and start it again: what was acknowledged is in the log"
+	case out.Kind != fault.Damage && out.Kind != fault.Internal: // said better by the text
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		out.Kind, out.Cause = fault.Unavailable, "data_dir"
+		out.Hint = "check that the user who runs it may read and write all that is in --data-dir (and --wal-dir), and that the file system is not read-only"
+	}
 }
 
 // damaged is the path of the file or folder that a failed start is about, empty

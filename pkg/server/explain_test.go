@@ -2,10 +2,14 @@ package server
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"kvd/pkg/ops/fault"
 )
@@ -26,5 +30,36 @@ func TestExplainDamagedDatabase(t *testing.T) {
 		if want == fault.Damage && !strings.Contains(fault.HintOf(err), "kvd member replace") {
 			t.Errorf("%s: %v names no command that helps", text, err)
 		}
+	}
+}
+
+// A disk that is full and a file that may not be touched are neither damage nor a
+// defect, whatever etcd says beside that.
+func TestExplainWhatTheSystemSays(t *testing.T) {
+	t.Parallel()
+	cfg := embed.NewConfig()
+	cfg.Dir, cfg.WalDir = "d", "/mnt/wal"
+	failed := func(msg, op, path string, errno syscall.Errno) error {
+		return fatalError(msg, []zapcore.Field{zap.Error(&fs.PathError{Op: op, Path: path, Err: errno})})
+	}
+	for _, tc := range []struct {
+		err         error
+		cause, hint string
+	}{
+		{failed("failed to commit tx", "write", "d/member/snap/db", syscall.ENOSPC), "disk_full", "make room"},
+		{failed("failed to save Raft hard state and entries", "write", "d/member/wal/0.wal", syscall.ENOSPC), "disk_full", "make room"},
+		{failed("failed to create WAL", "write", "d/member/wal.tmp", syscall.EDQUOT), "disk_full", "make room"},
+		{failed("failed to open WAL", "open", "d/member/wal/0.wal", syscall.EACCES), "data_dir", "read and write all"},
+		{failed("failed to open WAL", "open", "d/member/wal/0.wal", syscall.EROFS), "data_dir", "read-only"},
+		{failed("failed to save Raft hard state and entries", "write", "d/member/wal/0.wal", syscall.EPERM), "data_dir", "read and write all"},
+		{failed("failed to create WAL", "unlinkat", cfg.WalDir, syscall.EBUSY), "data_dir", "mount point"},
+	} {
+		err := explainStart(cfg, tc.err)
+		if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != tc.cause || !strings.Contains(fault.HintOf(err), tc.hint) {
+			t.Errorf("%v: %s, %s, hint %q; want unavailable, %s, %q", err, fault.KindOf(err), fault.CauseOf(err), fault.HintOf(err), tc.cause, tc.hint)
+		}
+	}
+	if err := explainStart(cfg, errors.New("failed to open WAL: crc mismatch")); fault.KindOf(err) != fault.Damage {
+		t.Errorf("%v is no damage", err)
 	}
 }
