@@ -53,24 +53,27 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 	c.in.Certs = append(c.in.Certs, inFile("the CA in "+cfg.CACert, cfg.CACert)...)
 }
 
-// shown is the certificate that an https address shows, nil where there is none.
-func shown(ctx context.Context, config *tls.Config, of, address string, timeout time.Duration) *Cert {
+// shown is the certificate that an https address shows, nil where there is none. It is
+// shown before a server asks for ours: up to TLS 1.2 one that refuses us, as a peer port
+// does, has ended the handshake by then.
+func shown(ctx context.Context, config *tls.Config, of, address string, timeout time.Duration) (seen *Cert) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Port() == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
-	if err != nil {
-		return nil // checkEndpoints says why
-	}
-	defer func() { _ = conn.Close() }()
-	t, ok := conn.(*tls.Conn)
-	if !ok || len(t.ConnectionState().PeerCertificates) == 0 {
+	config = config.Clone()
+	config.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) > 0 {
+			seen = certOf(of, s.PeerCertificates[0])
+		}
 		return nil
 	}
-	return certOf(of, t.ConnectionState().PeerCertificates[0])
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host); err == nil { // else checkEndpoints says why
+		_ = conn.Close()
+	}
+	return seen
 }
 
 func certOf(of string, x *x509.Certificate) *Cert {

@@ -1,0 +1,28 @@
+package diagnose
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// A certificate is seen of a server that refuses us, as a peer port does: up to TLS 1.2
+// it has done so when the handshake ends.
+func TestCertificateOfWhoRefusesUs(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+		s := httptest.NewUnstartedServer(http.NotFoundHandler())
+		s.TLS = &tls.Config{MaxVersion: version, ClientAuth: tls.RequireAnyClientCert}
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.StartTLS()
+		got := shown(t.Context(), &tls.Config{InsecureSkipVerify: true}, "m1 for peers", s.URL, 5*time.Second)
+		if got == nil || !got.NotAfter.Equal(s.Certificate().NotAfter) {
+			t.Errorf("TLS %s: %+v, want one good until %s", name, got, s.Certificate().NotAfter)
+		}
+		s.Close()
+	}
+}
