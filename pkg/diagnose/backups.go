@@ -1,8 +1,12 @@
 package diagnose
 
 import (
+	"cmp"
 	"errors"
+	"io"
 	"io/fs"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -10,19 +14,25 @@ import (
 )
 
 // AddBackups looks for the newest snapshot in a folder and below it. Its time is
-// that of its manifest, or of the file where there is none.
+// that of its manifest, or of the file where there is none. What cannot be read is noted,
+// and the rest looked at all the same.
 func (in *Input) AddBackups(dir string) {
 	b := Backups{Dir: dir}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	var unread error
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return err
+			unread = cmp.Or(unread, err)
+			return nil
 		}
-		if d.IsDir() || strings.HasSuffix(path, ".json") || strings.HasPrefix(d.Name(), ".") {
+		if d.IsDir() || strings.HasPrefix(d.Name(), ".") || noBackup(path) {
 			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
-			return err
+			if !errors.Is(err, fs.ErrNotExist) { // removed since, as old ones are
+				unread = cmp.Or(unread, err)
+			}
+			return nil
 		}
 		at := info.ModTime()
 		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && !m.EndedAt.IsZero() {
@@ -34,9 +44,32 @@ func (in *Input) AddBackups(dir string) {
 		}
 		return nil
 	})
-	if err != nil {
-		in.Missing = append(in.Missing, Missing{Need: NeedBackups, Subject: dir, Why: err.Error(), Hint: "--backups wants a directory that can be read", Denied: errors.Is(err, fs.ErrPermission)})
-		b.Unread = err.Error()
+	if unread != nil {
+		in.Missing = append(in.Missing, Missing{Need: NeedBackups, Subject: dir, Why: unread.Error(), Hint: "--backups wants a directory that can be read", Denied: errors.Is(unread, fs.ErrPermission)})
+		b.Unread = unread.Error()
 	}
 	in.Backups = &b
+}
+
+// noBackup reports files that lie beside snapshots and are none: those that are empty or
+// text, as manifests, checksums and the log of a job that fails are, and what etcdctl was
+// writing when it ended (partpath in client/v3/snapshot/v3_snapshot.go).
+func noBackup(path string) bool {
+	if strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".part") {
+		return true
+	}
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for ever
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false // it is there, and old or new
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var head [512]byte
+	n, err := io.ReadFull(f, head[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false
+	}
+	return strings.HasPrefix(http.DetectContentType(head[:n]), "text/")
 }

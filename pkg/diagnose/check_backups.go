@@ -20,7 +20,11 @@ func checkBackups() Check {
 			if age <= in.Limits.BackupAge {
 				return nil, fmt.Sprintf("%s is %s old, of %s", b.Newest, Seconds.Show(age), counted(b.Count, "file"))
 			}
-			return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: fmt.Sprintf("the newest backup, %s, is %s old", b.Newest, Seconds.Show(age)),
+			summary := fmt.Sprintf("the newest backup, %s, is %s old", b.Newest, Seconds.Show(age))
+			if b.Unread != "" {
+				summary += "; there may be a newer one where it could not be looked: " + b.Unread
+			}
+			return []Finding{{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Summary: summary,
 				Evidence: []Evidence{{What: "age", Value: age, Unit: Seconds, Source: b.Newest, At: in.At}, {What: "should be at most", Value: in.Limits.BackupAge, Unit: Seconds, Source: "--max-backup-age", At: in.At}},
 				Remedy:   []string{"kvd snapshot save " + b.Dir + "/FILE", "see why the job that makes them does not"}}}, ""
 		},
