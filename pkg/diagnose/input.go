@@ -202,7 +202,7 @@ func (in *Input) has(n Need) bool {
 	case NeedFiles:
 		return len(in.Dirs)+len(in.Files) > 0
 	case NeedRevisions:
-		return in.has(NeedStatus) || in.has(NeedDBs)
+		return len(in.view().Answered()) > 0 || len(in.revisions()) > 0
 	case NeedDBs:
 		return len(in.stored()) > 0
 	case NeedHeld:
