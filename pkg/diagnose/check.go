@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,6 +171,11 @@ func complete(f Finding) Finding {
 	}
 	if f.Evidence == nil {
 		f.Evidence = []Evidence{}
+	}
+	for i := range f.Evidence { // a damaged file of metrics has any number, and JSON only some
+		if e := &f.Evidence[i]; math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
+			e.Text, e.Value = strconv.FormatFloat(e.Value, 'g', -1, 64), 0
+		}
 	}
 	f.Next = make([]Step, 0, len(f.Remedy))
 	for _, line := range f.Remedy {

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,23 @@ func TestNoFolderOfBackups(t *testing.T) {
 	mentions(t, finding(t, r, "KVD-OPS-002").Summary, "no such file")
 	if len(r.NotLooked) != 1 {
 		t.Errorf("%+v", r.NotLooked)
+	}
+}
+
+// Metrics that are no number, of a file that was damaged, do not keep a report from being
+// written.
+func TestMetricsThatAreNoNumber(t *testing.T) {
+	t.Parallel()
+	in := &diagnose.Input{At: start, Limits: diagnose.DefaultLimits()}
+	if err := in.AddMetrics([]string{sample(t, "then", start, "5", "10", "10"), sample(t, "now", start.Add(time.Minute), "5", "20", "+Inf")}); err != nil {
+		t.Fatal(err)
+	}
+	r := diagnose.Diagnose(in)
+	if shown := finding(t, r, "KVD-READ-004").Evidence[0].Shown(); shown != "+Inf" {
+		t.Errorf("shown as %q", shown)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
 	}
 }
 
