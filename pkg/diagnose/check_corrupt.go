@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kvd/pkg/ops/cluster"
@@ -269,5 +270,9 @@ func word(n int) string {
 	return fmt.Sprint(n)
 }
 
-// printable is a key for a sentence.
-func printable(key []byte) string { return strings.Trim(fmt.Sprintf("%q", key), `"`) }
+// printable is a key for a sentence, and for a command of kvd, which takes escapes of
+// Go's apart again: all but that of a quotation mark.
+func printable(key []byte) string {
+	quoted := strconv.Quote(string(key))
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
