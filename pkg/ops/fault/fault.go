@@ -5,6 +5,7 @@ package fault
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -124,11 +125,24 @@ func kinds(err error, into map[Kind]bool) map[Kind]bool {
 }
 
 // Why returns what went wrong without saying again what was being done, for
-// places where that stands beside it.
+// places where that stands beside it. Of joined errors it has all, what several
+// say alike once.
 func Why(err error) string {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err.Error()
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the tree is walked by hand
+		var said []string
+		for _, sub := range joined.Unwrap() {
+			if why := Why(sub); !slices.Contains(said, why) {
+				said = append(said, why)
+			}
+		}
+		return strings.Join(said, "; ")
+	}
+	if err != error(e) { //nolint:errorlint // is there something around it?
+		return Why(errors.Unwrap(err))
 	}
 	switch {
 	case e.Err == nil:
@@ -139,27 +153,30 @@ func Why(err error) string {
 	return e.Msg + ": " + Why(e.Err)
 }
 
-// HintOf returns the hint of the outermost *Error in err that has one.
-func HintOf(err error) string {
-	var e *Error
-	for errors.As(err, &e) {
-		if e.Hint != "" {
-			return e.Hint
-		}
-		err = e.Err
-	}
-	return ""
-}
+// HintOf returns the hint of the outermost *Error in err that has one, of joined
+// errors that of the first.
+func HintOf(err error) string { return first(err, func(e *Error) string { return e.Hint }) }
 
 // CauseOf returns the machine-readable cause of the outermost *Error in err
-// that has one.
-func CauseOf(err error) string {
-	var e *Error
-	for errors.As(err, &e) {
-		if e.Cause != "" {
-			return e.Cause
+// that has one, of joined errors that of the first.
+func CauseOf(err error) string { return first(err, func(e *Error) string { return e.Cause }) }
+
+// first goes through a tree of errors from the outside until a part is not empty.
+func first(err error, part func(*Error) string) string {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
+	case *Error:
+		if s := part(e); s != "" {
+			return s
 		}
-		err = e.Err
+		return first(e.Err, part)
+	case interface{ Unwrap() []error }:
+		for _, sub := range e.Unwrap() {
+			if s := first(sub, part); s != "" {
+				return s
+			}
+		}
+	case interface{ Unwrap() error }:
+		return first(e.Unwrap(), part)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package fault_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"kvd/pkg/ops/fault"
@@ -58,5 +59,29 @@ func TestWhyLeavesOutWhatStandsBesideIt(t *testing.T) {
 	}
 	if got := fault.Why(errors.New("plain")); got != "plain" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What one of several errors says is not lost behind the first, which may say less.
+func TestJoinedErrorsAreAllLookedAt(t *testing.T) {
+	bare := fault.New(fault.Unavailable, "no answer")
+	told := fault.New(fault.Unavailable, "no lease").On("renew", "m2").WithHint("log in anew")
+	told.Cause = "lease_not_found"
+	for _, err := range []error{
+		errors.Join(bare, told),
+		errors.Join(errors.New("plain"), bare, told),
+		&fault.Error{Kind: fault.Partial, Err: errors.Join(bare, fmt.Errorf("wrapped: %w", told))},
+		errors.Join(bare, told, bare),
+		fmt.Errorf("%w; %w", &fault.Error{Kind: fault.Internal, Err: bare}, told),
+	} {
+		if fault.HintOf(err) != "log in anew" || fault.CauseOf(err) != "lease_not_found" {
+			t.Errorf("%v: hint %q, cause %q", err, fault.HintOf(err), fault.CauseOf(err))
+		}
+		if why := fault.Why(err); !strings.HasSuffix(why, "no answer; no lease") {
+			t.Errorf("%q: not all of why", why)
+		}
+	}
+	if fault.HintOf(nil) != "" || fault.CauseOf(errors.Join(errors.New("plain"), bare)) != "" {
+		t.Error("a hint or a cause where nobody gave any")
 	}
 }
