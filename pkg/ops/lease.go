@@ -121,15 +121,15 @@ func ListLeases(ctx context.Context, client *cluster.Client, view cluster.View, 
 		return l, mc.Explain(ctx, "list leases", err)
 	}
 	l.Total = len(resp.Leases)
-	if !o.TTL && !o.Keys {
+	if times := o.TTL || o.Keys; !times || view.Leader == 0 {
 		for _, s := range resp.Leases {
 			l.Leases = append(l.Leases, Lease{ID: cluster.FormatID(uint64(s.ID))})
 		}
 		slices.SortFunc(l.Leases, func(a, b Lease) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+		if times {
+			return l, errNoLeaderForTTL()
+		}
 		return l, nil
-	}
-	if view.Leader == 0 {
-		return l, errNoLeaderForTTL()
 	}
 	return l, l.askEach(ctx, mc, resp.Leases, o, client.Config().CommandTimeout, sink)
 }
@@ -163,7 +163,7 @@ func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all [
 	rate := max(1, o.Rate)
 	sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Note: fmt.Sprintf(
 		"%s to %s, one for each of %d of %s, at %d per second at most", counted(len(all), "request"), l.Member, len(all), counted(l.Total, "lease"), rate)})
-	tick := time.NewTicker(time.Second / time.Duration(rate))
+	tick := time.NewTicker(max(time.Second/time.Duration(rate), 1))
 	defer tick.Stop()
 	tally := map[string]*LeaseResource{}
 	var held int64

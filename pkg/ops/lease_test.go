@@ -3,6 +3,7 @@ package ops_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestLeasesAndTheLossOfTheLeader(t *testing.T) {
 	}
 	p.put(t, 4, 4, 10)
 
-	l, err := p.leases(t, func(o *ops.LeaseOptions) { o.Keys = true })
+	l, err := p.leases(t, func(o *ops.LeaseOptions) { o.Keys, o.Rate = true, math.MaxInt })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +86,8 @@ func TestLeasesAndTheLossOfTheLeader(t *testing.T) {
 		t.Errorf("without a leader: %d leases, leader %q, %v", l.Total, l.LeaderID, err)
 	}
 	l, err = p.leases(t, func(o *ops.LeaseOptions) { o.TTL = true })
-	if fault.CauseOf(err) != cluster.CauseNoLeader || l.Total != 3 || l.Requests != 1 {
-		t.Errorf("times without a leader: total %d, %d requests, %v", l.Total, l.Requests, err)
+	if fault.CauseOf(err) != cluster.CauseNoLeader || l.Total != 3 || len(l.Leases) != 3 || l.Requests != 1 {
+		t.Errorf("times without a leader: total %d, %d listed, %d requests, %v", l.Total, len(l.Leases), l.Requests, err)
 	}
 }
 
