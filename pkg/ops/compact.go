@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -96,9 +97,7 @@ func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View,
 		return p, nil
 	}
 	o.Watch.aim(t.Rev)
-	for _, rev := range stepsTo(facts.Oldest, t.Rev, o.Step) {
-		p.Steps = append(p.Steps, c.step(rev, len(p.Steps) > 0))
-	}
+	p.Steps = c.steps(facts.Oldest, t.Rev)
 	return p, nil
 }
 
@@ -144,12 +143,29 @@ func (c *compaction) rate(ctx context.Context, f compactFacts) (float64, error) 
 	return keyspace.MeasureWriteRate(ctx, quorum, rateWindow)
 }
 
+// steps go from the oldest revision to the target. One in between that ends where
+// compacting would lose data is left to the next, which goes past it.
+func (c *compaction) steps(oldest, to int64) []plan.Step {
+	var out []plan.Step
+	for _, rev := range stepsTo(oldest, to, c.opts.Step) {
+		guard := func(ctx context.Context) error {
+			err := c.guard(ctx, rev)
+			if rev != to && fault.CauseOf(err) == causeRecreated {
+				return plan.Skip(fault.Why(err) + "; the next step goes past it")
+			}
+			return err
+		}
+		out = append(out, c.step(rev, len(out) > 0, guard))
+	}
+	return out
+}
+
 // step is one compaction up to rev.
-func (c *compaction) step(rev int64, later bool) plan.Step {
+func (c *compaction) step(rev int64, later bool, guard func(context.Context) error) plan.Step {
 	return plan.Step{
 		StepResult:   plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", rev)},
 		AfterEarlier: later,
-		Guard:        func(ctx context.Context) error { return c.guard(ctx, rev) },
+		Guard:        guard,
 		Do: func(ctx context.Context, r *plan.StepResult) error {
 			if later {
 				waiting, cancel := plan.Waiting(ctx)
@@ -163,6 +179,9 @@ func (c *compaction) step(rev int64, later bool) plan.Step {
 	}
 }
 
+// causeRecreated is the cause of a refusal: compacting there would lose data.
+const causeRecreated = "recreated_key"
+
 // guard refuses a revision in which a key was deleted and put again: compacting
 // there would lose the fresh value.
 func (c *compaction) guard(ctx context.Context, rev int64) error {
@@ -174,7 +193,7 @@ func (c *compaction) guard(ctx context.Context, rev int64) error {
 	if err != nil || len(keys) == 0 {
 		return ignoreCompacted(err)
 	}
-	return &fault.Error{Kind: fault.Refused, Cause: "recreated_key", Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
+	return &fault.Error{Kind: fault.Refused, Cause: causeRecreated, Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
 		Msg: fmt.Sprintf("revision %d deletes and puts key %q at once; compacting at exactly it loses the fresh value "+
 			"(etcd issue 22376, up to 3.7.3 at least)", rev, keys[0]),
 		Hint: fmt.Sprintf("compact to %d or %d instead", rev-1, rev+1)}
@@ -223,12 +242,7 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 		if fault.CauseOf(err) == cluster.CauseCompacted {
 			return plan.Skip("compacted this far already")
 		}
-		if fault.CauseOf(err) == cluster.CauseDeadline && ctx.Err() != nil {
-			return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDeadline, Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
-				Msg:  fmt.Sprintf("not done on every member within %s; it may still take effect", c.opts.Timeout),
-				Hint: "run the same again, which goes on from where it is then; for a long history compact in steps (--step), or give one more time (`kvd compact --timeout`)"}
-		}
-		return err
+		return c.late(ctx, rev, err)
 	}
 	if !c.opts.Physical {
 		r.Reason = "accepted; the space becomes free in the background"
@@ -236,11 +250,21 @@ func (c *compaction) compactTo(ctx context.Context, rev int64, r *plan.StepResul
 	}
 	after, err := waitSettled(ctx, c.client, c.sink, "compact")
 	if err != nil {
-		return err
+		return c.late(ctx, rev, err)
 	}
 	r.BeforeBytes, r.AfterBytes = plan.Bytes(largestInUse(before)), plan.Bytes(largestInUse(after))
 	r.Reason = "bytes in use inside the file of the fullest member; the file itself shrinks only with defrag"
 	return nil
+}
+
+// late is the error of a compaction whose time was up, and err where that is not why.
+func (c *compaction) late(ctx context.Context, rev int64, err error) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDeadline, Op: "compact", Subject: fmt.Sprintf("to revision %d", rev),
+		Msg:  fmt.Sprintf("not done on every member within %s; it may still take effect", c.opts.Timeout),
+		Hint: "run the same again, which goes on from where it is then; for a long history compact in steps (--step), or give one more time (`kvd compact --timeout`)"}
 }
 
 // send compacts to rev. What that frees, a server before 3.5 counts only with its

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops"
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/plan"
@@ -230,6 +231,48 @@ func TestCompactAvoidsARevisionThatRecreatesKeys(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A step that kvd chose itself and that ends at such a revision is left to the next,
+// which goes past it: else the same command would be refused there for ever.
+func TestCompactInStepsGoesPastARevisionThatRecreatesKeys(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+	p.put(t, 30, 3, 10)
+	deadly := p.recreate(t, p.key(1))
+	p.put(t, 5, 2, 10) // keys 0 and 1
+	if _, err := p.Client.Put(t.Context(), p.key(1), "fresh"); err != nil {
+		t.Fatal(err)
+	}
+	head := p.head(t)
+	r := p.runCompact(t, ops.CompactGoal{Head: true}, deadly-p.oldest(t))
+	if len(r.Steps) != 2 || r.Steps[0].State != plan.Skipped || r.Steps[1].State != plan.Done || !strings.Contains(r.Steps[0].Reason, "goes past it") {
+		t.Errorf("steps %+v", r.Steps)
+	}
+	if got := p.oldest(t); got != head {
+		t.Errorf("oldest revision %d, want %d", got, head)
+	}
+}
+
+// A compaction that was accepted and is not done everywhere when its time is up is
+// no defect of kvd, and is told which of the timeouts it was.
+func TestCompactTellsWhichTimeWasUp(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+	p.put(t, 100, 20, 100)
+	o := ops.DefaultCompactOptions()
+	o.Goal, o.Timeout = ops.CompactGoal{Keep: 10}, time.Second // sizes take longer than that to settle
+	pl, err := ops.PlanCompact(servertest.Context(t, time.Minute), p.KVD, p.view(t), o, progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pl.Run(servertest.Context(t, time.Minute), nil, progress.Discard)
+	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != cluster.CauseDeadline || !strings.Contains(err.Error(), "within 1s") {
+		t.Errorf("kind %q, cause %q: %v", fault.KindOf(err), fault.CauseOf(err), err)
+	}
+	if p.oldest(t) == 1 {
+		t.Error("it was not even accepted")
 	}
 }
 

@@ -51,9 +51,7 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 	case t.Rev <= facts.Oldest:
 		steps = append(steps, alreadyCompacted(t, facts))
 	default:
-		for _, rev := range stepsTo(facts.Oldest, t.Rev, r.opts.Compact.Step) {
-			steps = append(steps, r.compact.step(rev, len(steps) > 0))
-		}
+		steps = append(steps, r.compact.steps(facts.Oldest, t.Rev)...)
 	}
 	for _, closer := range []int64{margin / 10, 0} {
 		if closer < margin {
