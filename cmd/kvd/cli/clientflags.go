@@ -2,17 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"kvd/cmd/kvd/cli/config"
 	"kvd/pkg/ops/cluster"
-	"kvd/pkg/ops/fault"
 )
 
 // clientFlags are what every command has that talks to a cluster. Their names
@@ -115,20 +111,4 @@ func (a *App) look(ctx context.Context, f clientFlags, use func(*cluster.Client,
 func whereIs(client *cluster.Client) string {
 	c := client.Config()
 	return strings.Join(c.Endpoints, ",") + " (from " + c.Source + ")"
-}
-
-// askPassword asks on the terminal, without showing what is typed.
-func (a *App) askPassword(user string) (string, error) {
-	in, ok := a.IO.In.(*os.File)
-	if !a.IO.canAsk() || !ok {
-		return "", &fault.Error{Kind: fault.Usage, Cause: "password_missing", Msg: fmt.Sprintf("user %s has no password, and there is no terminal to ask on", user),
-			Hint: "give --password-file, KVD_PASSWORD, or --user NAME:PASSWORD"}
-	}
-	fmt.Fprintf(a.IO.Err, "password of %s: ", user)
-	pw, err := term.ReadPassword(int(in.Fd()))
-	fmt.Fprintln(a.IO.Err)
-	if err != nil {
-		return "", &fault.Error{Kind: fault.Usage, Cause: "password_missing", Msg: "the password could not be read", Err: err}
-	}
-	return string(pw), nil
 }

@@ -16,13 +16,14 @@ import (
 const sameSignal = 100 * time.Millisecond
 
 // interrupts turns SIGINT, SIGTERM and SIGHUP into the end of a command: a terminal
-// that is closed is no reason to leave half-written files. By default the first signal ends the context. A command that changes something goes gentle:
-// then the first signal only asks for a stop after the step in hand, and the
-// second ends the context. A third one kills the process, as it would have
-// without us. What comes within a moment of the first one is the same: timeout(1)
+// that is closed is no reason to leave half-written files. By default the first
+// signal ends the context. A command that changes something goes gentle: then the
+// first signal only asks for a stop after the step in hand, and the second ends the
+// context. A third one kills the process, as it would have without us. What comes within a moment of the first one is the same: timeout(1)
 // and some supervisors signal the process and then its group.
 type interrupts struct {
 	cancel context.CancelFunc
+	ended  <-chan struct{} // the context's
 	errOut io.Writer
 
 	mu     sync.Mutex
@@ -46,7 +47,7 @@ func endings() []os.Signal {
 // watchSignals begins to listen; the returned function ends that.
 func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *interrupts, func()) {
 	ctx, cancel := context.WithCancel(parent)
-	in := &interrupts{cancel: cancel, errOut: errOut, stop: make(chan struct{})}
+	in := &interrupts{cancel: cancel, ended: ctx.Done(), errOut: errOut, stop: make(chan struct{})}
 	ch := make(chan os.Signal, 3)
 	signal.Notify(ch, endings()...)
 	// Caught and dropped: a reader that leaves must not kill a plan half-way. The
