@@ -82,8 +82,8 @@ func (c Cluster) values() values {
 	if c.Insecure != nil {
 		set(Insecure, strconv.FormatBool(*c.Insecure))
 	}
-	set(User, c.User)
-	set(Password, c.Password)
+	set(User, string(c.User))
+	set(Password, string(c.Password))
 	set(PasswordFile, c.PasswordFile)
 	return v
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -37,10 +38,22 @@ type Cluster struct {
 	ServerName   string   `mapstructure:"tls-server-name"`
 	SkipVerify   bool     `mapstructure:"insecure-skip-tls-verify"`
 	Insecure     *bool    `mapstructure:"insecure-transport"`
-	User         string   `mapstructure:"user"`
-	Password     string   `mapstructure:"password"`
+	User         text     `mapstructure:"user"`
+	Password     text     `mapstructure:"password"`
 	PasswordFile string   `mapstructure:"password-file"`
 	Timeouts     `mapstructure:",squash"`
+}
+
+// text is what must be written as text. YAML reads 0123, 1_000 and 1e3 as numbers,
+// of which other characters come back.
+type text string
+
+// onlyText refuses anything else for a text.
+func onlyText(from, to reflect.Type, value any) (any, error) {
+	if to == reflect.TypeFor[text]() && from.Kind() != reflect.String {
+		return nil, fmt.Errorf("is read as a %s: put it in quotes", from)
+	}
+	return value, nil
 }
 
 // Timeouts may stand with a cluster or under defaults.
@@ -101,7 +114,9 @@ func read(path string, getenv func(string) string) (*File, error) {
 	}
 	f := &File{}
 	var md mapstructure.Metadata
-	if err := v.Unmarshal(f, func(dc *mapstructure.DecoderConfig) { dc.Metadata = &md }); err != nil {
+	if err := v.Unmarshal(f, func(dc *mapstructure.DecoderConfig) {
+		dc.Metadata, dc.DecodeHook = &md, mapstructure.ComposeDecodeHookFunc(dc.DecodeHook, onlyText)
+	}); err != nil {
 		return nil, wrong(path, oneLine(err), "see docs/config.md for the type of each key")
 	}
 	if len(md.Unused) > 0 {
@@ -179,7 +194,7 @@ func (f *File) warn() {
 		return
 	}
 	for _, name := range f.Names() {
-		if c := f.Clusters[name]; c.Password != "" || strings.Contains(c.User, ":") {
+		if c := f.Clusters[name]; c.Password != "" || strings.Contains(string(c.User), ":") {
 			f.Warnings = append(f.Warnings, fmt.Sprintf("%s holds the password of cluster %s and others may read it: chmod 600 %s, or use password-file", f.Path, name, f.Path))
 		}
 	}

@@ -242,3 +242,22 @@ func TestPasswordOthersMayRead(t *testing.T) {
 		}
 	}
 }
+
+// YAML reads some passwords as numbers, of which other characters would come back:
+// the member would say that the password is wrong, and nobody would know why.
+func TestTextThatYAMLReadsAsANumber(t *testing.T) {
+	t.Parallel()
+	for _, pw := range []string{"0123456", "1_000", "1e3", "0x10", "true", "12345678901234567890123"} {
+		for _, key := range []string{"user", "password"} {
+			path := put(t, filepath.Join(t.TempDir(), "config.yaml"), "clusters: {a: {endpoints: 'http://a:1', "+key+": "+pw+"}}\n")
+			_, err := Load(path, env())
+			if fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "quotes") || strings.Contains(err.Error(), pw) {
+				t.Errorf("%s: %s: %v", key, pw, err)
+			}
+		}
+		path := put(t, filepath.Join(t.TempDir(), "config.yaml"), "clusters: {a: {endpoints: 'http://a:1', password: '"+pw+"'}}\n")
+		if f, err := Load(path, env()); err != nil || string(f.Clusters["a"].Password) != pw {
+			t.Errorf("in quotes, %s: %v, %v", pw, f, err)
+		}
+	}
+}
