@@ -165,7 +165,7 @@ func (r *reader) scanPages(ctx context.Context, from, end string, names int64, v
 		}
 		from, until = r.nextPage(resp, until, end)
 		if values {
-			limit = adjust(limit, size)
+			limit = adjust(limit, len(resp.Kvs), size)
 		}
 	}
 	return nil
@@ -186,13 +186,15 @@ func (r *reader) nextPage(resp *clientv3.GetResponse, until, end string) (string
 	return last + "\x00", end
 }
 
-// adjust picks the size of the next page from that of the last.
-func adjust(limit int64, size int) int64 {
+// adjust picks the limit of the next page from the last one, which had so many keys
+// and bytes. It grows by steps and shrinks at once: large values are often neighbours,
+// and the member has all of an answer in memory.
+func adjust(limit int64, keys, size int) int64 {
 	switch {
 	case size < responseTarget/2:
 		return min(2*limit, keysPage)
 	case size > responseTarget:
-		return max(limit/2, 1)
+		return max(int64(keys)*responseTarget/int64(size), 1)
 	}
 	return limit
 }
