@@ -356,11 +356,14 @@ func (t *tally) spaces(live float64) []Space {
 	type sum struct {
 		keys, bytes float64
 	}
-	sums := map[string]sum{}
+	sums, average := map[string]sum{}, t.average()
 	for k, c := range t.cells {
 		mean := k.group.record.mean
-		if c.read.n >= enough || c.read.n == c.keys {
+		switch {
+		case c.read.n >= enough || c.read.n == c.keys:
 			mean = c.read.mean
+		case k.group.record.n == 0: // see fill
+			mean = average
 		}
 		s := sums[k.namespace]
 		all := float64(c.keys) * float64(k.group.keys) / float64(k.group.listed) // its part of those not listed

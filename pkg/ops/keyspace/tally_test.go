@@ -55,6 +55,27 @@ func TestInterval(t *testing.T) {
 	}
 }
 
+// TestNamespacesOfWhatWasNotRead: what the budget did not reach counts as if it were
+// like the rest, in its namespace as in its group.
+func TestNamespacesOfWhatWasNotRead(t *testing.T) {
+	ta := newTally(keys.Default(), 1, 6)
+	for i := range 10 {
+		kv := &mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/pods/a/%d", i), Value: make([]byte, 1000), Version: 1}
+		s, c := ta.count(kv)
+		s.measure(c, 0, kv)
+		ta.count(&mvccpb.KeyValue{Key: fmt.Appendf(nil, "/registry/widgets.example.com/widgets/b/%d", i), Version: 1})
+	}
+	var u Usage
+	ta.fill(&u)
+	sum := int64(0)
+	for _, s := range u.Spaces {
+		sum += s.Bytes
+	}
+	if len(u.Spaces) != 2 || math.Abs(float64(sum)-u.Live.Bytes) > 2 {
+		t.Errorf("namespaces have %d bytes of %.0f: %+v", sum, u.Live.Bytes, u.Spaces)
+	}
+}
+
 // TestReservoir checks that every key of a long list has the same chance.
 func TestReservoir(t *testing.T) {
 	ta := newTally(keys.Default(), 1, 5)
