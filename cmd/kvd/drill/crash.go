@@ -139,7 +139,7 @@ func (s *crash) reproduce(ctx context.Context) error {
 	s.load = newCrashLoad(members)
 	began = time.Now()
 	s.r.Load.Writers = s.load.start(loading)
-	if err := s.load.until(ctx, s.o.Writes); err != nil {
+	if err := s.load.until(ctx, s.o.Writes, func() error { return s.cluster.Outlived("drill crash") }); err != nil {
 		return err
 	}
 	if err := s.note(ctx); err != nil {

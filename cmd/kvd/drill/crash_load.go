@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/crc32"
@@ -68,14 +69,15 @@ func (l *crashLoad) write(ctx context.Context, m *cluster.MemberClient, w int) {
 	}
 }
 
-// until waits for n acknowledged writes.
-func (l *crashLoad) until(ctx context.Context, n int64) error {
+// until waits for n acknowledged writes, as long as outlived is nil: a cluster that
+// has ended acknowledges none any more.
+func (l *crashLoad) until(ctx context.Context, n int64, outlived func() error) error {
 	for l.acked.Load() < n {
-		if err := wait.For(ctx, crashPoll); err != nil {
+		if err := cmp.Or(outlived(), wait.For(ctx, crashPoll)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return outlived()
 }
 
 // crashPoll is a fraction of a batch interval, so that the kill comes at any

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -173,6 +174,20 @@ func etcdDo(eps []string, do func(*clientv3.Client) error) error {
 	}
 	defer c.Close()
 	return do(c)
+}
+
+// A member that ends by itself while it is written to ends the drill: the rest of the
+// writes would be waited for without an end.
+func TestCrashOfAMemberThatEnds(t *testing.T) {
+	t.Parallel()
+	o := crashOptions(t, 1, drill.KillAll, drill.MaxCrashWrites)
+	o.Command = local.Command{Path: "timeout", Args: append([]string{"-s", "KILL", "3", o.Command.Path}, o.Command.Args...)}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := playCrash(ctx, t, o)
+	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != local.CauseExited || r.Outcome != drill.Failed {
+		t.Errorf("%s: %v", r.Outcome, err)
+	}
 }
 
 func TestCrashUsage(t *testing.T) {
