@@ -217,11 +217,14 @@ func TestVerdictOfARun(t *testing.T) {
 	idle.Totals.Causes = []Cause{{"request_too_large", 50, "the request is larger than the server takes"}}
 	gone := sample(5, 10, time.Millisecond)
 	gone.Totals.Deserted = "no member led; silent: m1"
+	before := *idle // gone before the first answer
+	before.Totals.Deserted, before.Totals.Causes = gone.Totals.Deserted, []Cause{{"deadline", 50, "no answer to this request in time"}}
 	for _, c := range []struct {
 		r    *Run
 		slo  string
 		want fault.Kind
 	}{
+		{&before, "", fault.Unavailable}, {&before, "errors==0", fault.Wanting},
 		{r, "", ""}, {r, "txn:p99<1s", ""}, {r, "txn:p99<1us", fault.Wanting}, {r, "watch:p99<1s", fault.Inconclusive},
 		{r, "watch:p99<1s,txn:p99<1us", fault.Wanting}, {limited, "txn:p99<1us", fault.Inconclusive}, {limited, "", fault.Inconclusive}, {idle, "", fault.Wanting},
 		{gone, "", fault.Unavailable}, {gone, "txn:p99<1us", fault.Wanting}, {gone, "watch:p99<1s", fault.Unavailable},

@@ -228,7 +228,7 @@ func Err(r *Run, judged []Judged) error {
 			Msg:  "the figures are the generator's, not the server's: " + strings.Join(r.Totals.Limits, "; "),
 			Hint: "run kvd loadgen on a machine of its own, on more processors, or ask for less"}
 	}
-	if r.Count(Op.Done) == 0 && r.Totals.Due > 0 && r.Totals.Stopped != StoppedFull {
+	if r.Count(Op.Done) == 0 && r.Totals.Due > 0 && r.Totals.Stopped != StoppedFull && r.Totals.Deserted == "" {
 		return noAnswer(r)
 	}
 	if off := r.wrongMix(); off != "" {
@@ -265,7 +265,8 @@ func Err(r *Run, judged []Judged) error {
 	return nil
 }
 
-// noAnswer is what a run means in which not one request did what it was to do.
+// noAnswer is what a run means in which not one request did what it was to do, of a cluster
+// that is there.
 func noAnswer(r *Run) error {
 	e := &fault.Error{Kind: fault.Unavailable, Cause: "no_answer", Op: "loadgen", Msg: "not one request was answered", Hint: "see `kvd status`"}
 	if len(r.Totals.Causes) > 0 {
