@@ -72,14 +72,24 @@ func checkLists() Check {
 	}
 }
 
-// usualList is the list that most members have.
+// usualList is the list that most members have; where none has most, that of the one
+// that has applied the most: a member that lags hears of a change late.
 func usualList(all []OwnList) []cluster.Member {
 	count := map[string]int{}
 	for _, l := range all {
 		count[key(l.Members)]++
 	}
-	best := slices.MaxFunc(all, func(a, b OwnList) int { return cmp.Compare(count[key(a.Members)], count[key(b.Members)]) })
+	best := slices.MaxFunc(all, func(a, b OwnList) int {
+		return cmp.Or(cmp.Compare(count[key(a.Members)], count[key(b.Members)]), cmp.Compare(applied(a.Of), applied(b.Of)))
+	})
 	return best.Members
+}
+
+func applied(m cluster.Member) uint64 {
+	if m.Status == nil {
+		return 0
+	}
+	return m.Status.AppliedIndex
 }
 
 // key is the same for lists that say the same.

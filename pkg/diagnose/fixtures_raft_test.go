@@ -82,6 +82,14 @@ func raftFixtures() []fixture {
 			})
 		}, []string{"KVD-RAFT-010 warning"}},
 		{"lists: one lacks a member", func(w *world) { w.in.Lists[1].Members = w.in.Lists[1].Members[:2] }, []string{"KVD-RAFT-010 warning"}},
+		{"lists: of two, the one that lags lacks a member", func(w *world) {
+			w.down(3, refused("http://10.0.0.3:2379"))
+			added := member(4, 1)
+			added.Name, added.ClientURLs, added.Status, added.Endpoint = "", nil, nil, ""
+			w.in.Lists[0].Of.Status.AppliedIndex -= 10
+			w.in.Lists[1].Members = append(w.in.Lists[1].Members, added)
+			w.both(func(v *cluster.View) { v.Members = append(v.Members, added) })
+		}, []string{"KVD-RAFT-002 critical", "KVD-NET-001 critical", "KVD-RAFT-008 critical", "KVD-RAFT-010 warning"}},
 		{"lists: another order is none", func(w *world) {
 			l := w.in.Lists[1].Members
 			l[0], l[2] = l[2], l[0]
