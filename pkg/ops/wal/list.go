@@ -92,8 +92,9 @@ func writer(dir string) (dbfile.Holder, bool) {
 	return h, live
 }
 
-// besideDB is where a member has its database if dir is its WAL folder.
-func besideDB(dir string) string { return filepath.Join(filepath.Dir(dir), "snap", "db") }
+// besideDB is where a member has its database if dir is its WAL folder: also if that is
+// the working directory, ".", of which filepath.Dir makes itself.
+func besideDB(dir string) string { return filepath.Join(dir, "..", "snap", "db") }
 
 // inMember reports whether dir is by its place the WAL folder of a member, so that a
 // start looks for a database beside it.

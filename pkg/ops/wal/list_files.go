@@ -45,10 +45,10 @@ func otherFiles(dir string) ([]OtherFile, error) {
 		}
 		out = append(out, f)
 	}
-	if filepath.Base(dir) != "wal" {
+	if path, err := filepath.Abs(dir); err != nil || filepath.Base(path) != "wal" {
 		return out, nil // its neighbours can be anything
 	}
-	beside, err := os.ReadDir(filepath.Dir(dir))
+	beside, err := os.ReadDir(filepath.Join(dir, ".."))
 	if err != nil {
 		return out, nil // which says nothing of the log
 	}
