@@ -1,13 +1,14 @@
 package diagnose
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"kvd/pkg/ops/snapshot"
@@ -71,5 +72,17 @@ func noBackup(path string) bool {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false
 	}
-	return strings.HasPrefix(http.DetectContentType(head[:n]), "text/")
+	return isText(head[:n]) && !isEncrypted(head[:n])
+}
+
+// isText reports that nothing in b is what only binary data have.
+func isText(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", rune(c)) })
+}
+
+// isEncrypted knows snapshots that are text as they were encrypted so: by gpg and age
+// with --armor, by age for many recipients, by openssl enc -a and by ansible-vault.
+func isEncrypted(b []byte) bool {
+	return slices.ContainsFunc([]string{"-----BEGIN ", "age-encryption.org/", "U2FsdGVkX1", "$ANSIBLE_VAULT;"},
+		func(begins string) bool { return bytes.HasPrefix(b, []byte(begins)) })
 }

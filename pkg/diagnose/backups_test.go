@@ -39,6 +39,16 @@ func TestWhatIsABackup(t *testing.T) {
 	belongs(t, r, "KVD-OPS-002 warning")
 	mentions(t, finding(t, r, "KVD-OPS-002").Summary, old, "10 days")
 
+	for _, begins := range []string{"-----BEGIN PGP MESSAGE-----\n", "age-encryption.org/v1\n", "\xff\xfe\x00\x01"} { // encrypted ones are
+		path := write("encrypted", time.Hour, []byte(begins)...)
+		if r := look(); r.Has("KVD-OPS-002") {
+			t.Errorf("a file that begins with %q is taken for no backup", begins)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	// A path that is too long can't be read by root either.
 	long, err := os.OpenRoot(dir)
 	for range 20 {
