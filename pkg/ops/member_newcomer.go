@@ -303,8 +303,10 @@ func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 		if err != nil {
 			note = fault.Why(err)
 		} else if m, ok := n.find(view.Members); !ok {
-			return m, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseMemberNotFound, Op: n.c.op, Subject: n.label(),
-				Msg: "is not in the member list any more: somebody has removed it", Hint: "run this again"}
+			if err := n.removed(ctx); err != nil {
+				return m, err
+			}
+			note = unheardOf
 		} else if m.Name != "" {
 			return m, nil
 		} else if note = "nothing answers at " + strings.Join(n.peerURLs, ",") + " yet"; n.c.client.PeerAnswers(ctx, m) {
@@ -324,6 +326,28 @@ func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 			return cluster.Member{}, err
 		}
 	}
+}
+
+// unheardOf is what there is to say of a newcomer that was added and that the
+// member asked for the list, one without the others, does not have in it.
+const unheardOf = "the member that was asked has not heard of it yet"
+
+// removed is the error of a newcomer that is in no list any more, as far as that
+// can be told: by what was decided, which a member that lags has yet to hear.
+func (n *newcomer) removed(ctx context.Context) error {
+	mc, err := n.c.askable(ctx, n.gone)
+	if err != nil {
+		return nil
+	}
+	list, err := mc.Members(ctx)
+	if err != nil {
+		return nil
+	}
+	if _, there := n.find(list); there {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseMemberNotFound, Op: n.c.op, Subject: n.label(),
+		Msg: "is not in the member list any more: somebody has removed it", Hint: "run this again"}
 }
 
 func (n *newcomer) limit() time.Time { return time.Now().Add(n.o.Timeout) }

@@ -93,11 +93,16 @@ func (n *newcomer) caughtUpStep() plan.Step {
 					return ctx.Err()
 				}
 				m, ok := byID(view.Members, n.id)
-				note := "it is not in the member list"
-				if err != nil {
+				note := unheardOf
+				switch {
+				case err != nil:
 					note = fault.Why(err)
-				} else if ok {
+				case ok:
 					note = n.lagOf(view, m)
+				default:
+					if err := n.removed(ctx); err != nil {
+						return err
+					}
 				}
 				if note == "" {
 					r.Reason = fmt.Sprintf("applied %d of %d entries, term %d", m.Status.AppliedIndex, highestCommit(view), m.Status.RaftTerm)
