@@ -109,7 +109,7 @@ func (r *Restore) boot(ctx context.Context, o BootOptions) (check *BootCheck, er
 		if fault.CauseOf(err) == "not_ready" && errors.As(err, &e) {
 			return nil, e.WithHint("try again on a machine that does less meanwhile") // its log goes with it
 		}
-		if fault.CauseOf(err) != local.CauseExited {
+		if fault.CauseOf(err) != local.CauseExited || noFault(c) {
 			return nil, err
 		}
 		check.fail(c, "a member that is started on it ends: "+fault.Why(err))
@@ -118,6 +118,10 @@ func (r *Restore) boot(ctx context.Context, o BootOptions) (check *BootCheck, er
 	if err := r.examineMember(ctx, c, check); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if errors.Is(err, context.DeadlineExceeded) || noFault(c) {
+			return nil, &fault.Error{Kind: fault.Unavailable, Cause: "not_ready", Op: opVerify, Subject: c.Name(0), Err: err,
+				Msg: "it did not answer in time, or was killed", Hint: "try again on a machine that does less meanwhile"}
 		}
 		check.fail(c, fault.Why(err))
 		return check, nil
@@ -128,6 +132,14 @@ func (r *Restore) boot(ctx context.Context, o BootOptions) (check *BootCheck, er
 		check.Summary += ", and took a write"
 	}
 	return check, c.Stop(ctx)
+}
+
+// noFault reports that the member has ended by no fault of the file: killed from
+// without, as by a kernel that is short of memory, or for want of something that it
+// needs of the machine (docs/exit-codes.md, unavailable).
+func noFault(c *local.Cluster) bool {
+	code, ended := c.ExitCode(0)
+	return ended && (code == -1 || code == 4)
 }
 
 func (b *BootCheck) fail(c *local.Cluster, why string) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/snapshot"
 	"kvd/pkg/server/local"
@@ -72,6 +73,12 @@ func TestBootFails(t *testing.T) {
 		v := boot(t, file, local.Command{Path: "/bin/sh", Args: []string{"-c", c.script, servertest.Binary(t)}})
 		if v.Verdict != snapshot.NotRestorable || v.Class != snapshot.ClassBootFailed || v.Boot.Passed || !strings.Contains(v.Summary, c.want) || v.Boot.Log == "" {
 			t.Errorf("%s: %+v, %+v", c.script, v, v.Boot)
+		}
+	}
+	for _, script := range []string{"echo 'kvd: too few files'; echo 'hint: ulimit -n 65536'; exit 4", "kill -9 $$"} {
+		v, err := snapshot.VerifyBoot(t.Context(), file, snapshot.BootOptions{Server: local.Command{Path: "/bin/sh", Args: []string{"-c", script}}}, progress.Discard)
+		if fault.KindOf(err) != fault.Unavailable || v.Verdict != snapshot.Restorable || strings.Contains(fault.HintOf(err), os.TempDir()) {
+			t.Errorf("%s: that is the machine's, not the file's: %+v, %v (%s)", script, v, err, fault.HintOf(err))
 		}
 	}
 	for _, name := range []string{"cut.db", "text"} {
