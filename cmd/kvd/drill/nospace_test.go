@@ -301,8 +301,8 @@ func TestNoStart(t *testing.T) {
 	o := options(t, 3, 4<<20, drill.RemedyRecover)
 	o.Command.Args = []string{"serve", "--no-such-flag"}
 	r, err := play(t.Context(), t, o)
-	if fault.KindOf(err) != fault.Unavailable || r.Outcome != drill.Failed || !strings.Contains(err.Error(), "no-such-flag") {
-		t.Errorf("outcome %s, error %v", r.Outcome, err)
+	if fault.KindOf(err) != fault.Unavailable || r.Outcome != drill.Failed || !strings.Contains(err.Error(), "no-such-flag") || strings.Contains(fault.HintOf(err), o.Dir) {
+		t.Errorf("outcome %s, error %v, hint %q", r.Outcome, err, fault.HintOf(err))
 	}
 }
 

@@ -54,7 +54,7 @@ func newStage(ctx context.Context, o setting, sink progress.Sink) (*stage, error
 		Members: o.members, Command: o.command, Dir: root, QuotaBytes: o.quota, Args: o.args, StopGrace: stopGrace, Detach: o.keep, Cuttable: o.cut,
 	})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(root))
+		return nil, errors.Join(withoutFolder(err, root), os.RemoveAll(root))
 	}
 	s := &stage{root: root, cluster: lc}
 	if err := s.connect(ctx); err != nil {
@@ -62,6 +62,15 @@ func newStage(ctx context.Context, o setting, sink progress.Sink) (*stage, error
 		return nil, errors.Join(err, cerr)
 	}
 	return s, nil
+}
+
+// withoutFolder is the error of a start without a hint to what is about to be removed.
+func withoutFolder(err error, root string) error {
+	var e *fault.Error
+	if errors.As(err, &e) && strings.Contains(e.Hint, root) {
+		return e.WithHint("play it again, on a machine that is less busy or has more room")
+	}
+	return err
 }
 
 // connect makes a new connection to all members, in place of the one there is.

@@ -93,7 +93,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			break
 		}
 		if err2 := c.renew(); err2 != nil {
-			return nil, errors.Join(err, err2)
+			err = errors.Join(err, err2)
+			break
 		}
 	}
 	return nil, errors.Join(err, c.Close())
@@ -119,10 +120,10 @@ func New(o Options) (*Cluster, error) {
 		return nil, failed("prepare", "", err, "a folder for the members' data could not be made", "check free space and permissions")
 	}
 	if c.root, err = filepath.Abs(c.root); err != nil {
-		return nil, failed("prepare", c.root, err, "", "")
+		return nil, errors.Join(failed("prepare", c.root, err, "", ""), c.Close())
 	}
 	if err := c.addMembers(o.Members); err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }

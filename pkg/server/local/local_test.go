@@ -348,6 +348,9 @@ func TestStartFails(t *testing.T) {
 			if !strings.Contains(err.Error(), tc.want) || fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != tc.cause {
 				t.Errorf("got kind %s, cause %q: %v", fault.KindOf(err), fault.CauseOf(err), err)
 			}
+			if hint := fault.HintOf(err); strings.Contains(hint, temp) || tc.name == "bad flag" && !strings.Contains(hint, "kvd serve --help") {
+				t.Errorf("hint %q: want the member's own, and none to a folder that is gone", hint)
+			}
 			if left, _ := os.ReadDir(temp); len(left) != 0 {
 				t.Errorf("%d files are left, first %s", len(left), left[0].Name())
 			}

@@ -41,7 +41,7 @@ func lastWords(path string) string {
 	for _, line := range lines {
 		r := 1
 		switch {
-		case strings.HasPrefix(line, "--- "): // written by launch: a new start
+		case strings.HasPrefix(line, startMark):
 			best, rank = "", 0
 			continue
 		case strings.HasPrefix(line, "kvd: "):
@@ -56,4 +56,20 @@ func lastWords(path string) string {
 		}
 	}
 	return best
+}
+
+// startMark begins the line that launch writes before a start.
+const startMark = "--- "
+
+// lastHint is the hint of kvd's own error in the last start of a log.
+func lastHint(path string) string {
+	hint := ""
+	for line := range strings.Lines(tail(path, 1000)) {
+		if strings.HasPrefix(line, startMark) {
+			hint = ""
+		} else if said, ok := strings.CutPrefix(line, "hint: "); ok {
+			hint = strings.TrimSpace(said)
+		}
+	}
+	return hint
 }

@@ -145,7 +145,7 @@ func (m *member) launch(state, initialCluster string) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(childEnv(os.Environ()), m.cluster.opts.Command.Env...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+m.notify.name)
-	fmt.Fprintf(log, "--- %s %s\n", time.Now().UTC().Format(time.RFC3339), strings.Join(cmd.Args, " "))
+	fmt.Fprintf(log, startMark+"%s %s\n", time.Now().UTC().Format(time.RFC3339), strings.Join(cmd.Args, " "))
 	if m.proc, err = startProcess(cmd, m.cluster.opts.Detach); err != nil {
 		m.notify.close()
 		return failed("start", m.name, err, "the program could not be started", "")

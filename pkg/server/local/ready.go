@@ -78,7 +78,7 @@ func (m *member) endedEarly(p *process) error {
 	words := lastWords(m.logPath())
 	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseExited, Op: "start", Subject: m.name,
 		Msg:  fmt.Sprintf("ended with %s before it was ready: %s", p.cmd.ProcessState, words),
-		Hint: "its log is " + m.logPath()}
+		Hint: m.hint()}
 	if strings.Contains(words, "address already in use") {
 		e.Cause = causePort
 	}
@@ -88,5 +88,17 @@ func (m *member) endedEarly(p *process) error {
 func (m *member) notReady(ctx context.Context, why string) error {
 	return &fault.Error{Kind: fault.Unavailable, Cause: "not_ready", Op: "start", Subject: m.name,
 		Msg:  fmt.Sprintf("not ready in time: %s; last in its log: %s", why, lastWords(m.logPath())),
-		Hint: "its log is " + m.logPath(), Err: context.Cause(ctx)}
+		Hint: m.hint(), Err: context.Cause(ctx)}
+}
+
+// hint is what the member says is to be done, else where its log is, as long as that
+// does not go with a folder of ours.
+func (m *member) hint() string {
+	switch said := lastHint(m.logPath()); {
+	case said != "":
+		return said
+	case m.cluster.ownRoot:
+		return ""
+	}
+	return "its log is " + m.logPath()
 }

@@ -44,3 +44,15 @@ func TestTempFolders(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// A cluster that cannot be prepared leaves no folder and no claim on a port.
+func TestNewFails(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	if _, err := New(Options{Command: Command{Path: "/nowhere"}, Cuttable: true, TLS: &TLS{Peers: true}}); err == nil {
+		t.Fatal("peers that use TLS can be cut")
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
