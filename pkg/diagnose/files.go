@@ -324,6 +324,10 @@ func (in *Input) AddFile(ctx context.Context, path string, o DirOptions, sink pr
 		in.Files = append(in.Files, File{Path: path, Holder: holderOf(err)})
 		return nil
 	}
+	if fault.KindOf(err) == fault.Refused { // it may be well, and takes too much to be read
+		in.Missing = append(in.Missing, Missing{Need: NeedDBs, Subject: path, Cause: fault.CauseOf(err), Why: fault.Why(err), Hint: fault.HintOf(err)})
+		return nil
+	}
 	if err != nil {
 		return err
 	}

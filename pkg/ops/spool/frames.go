@@ -61,3 +61,18 @@ func blocks(r io.ReaderAt, at int64) int64 {
 		}
 	}
 }
+
+// window returns how many bytes back the first frame of a file may refer, 0 where it
+// does not say.
+func window(r io.ReaderAt) uint64 {
+	head := make([]byte, zstd.HeaderMaxSize)
+	n, err := r.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
+	var h zstd.Header
+	if h.Decode(head[:n]) != nil {
+		return 0
+	}
+	return h.WindowSize
+}

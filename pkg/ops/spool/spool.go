@@ -79,7 +79,8 @@ func Compression(path string) (string, error) {
 // content has, and some 10 MiB of memory.
 //
 // Errors: fault.Damage with cause CauseTruncated or CauseDamaged where the file
-// does not decompress, fault.Unavailable where there is no room for the content
+// does not decompress, fault.Refused with cause CauseWindow where that would take too
+// much memory, fault.Unavailable where there is no room for the content
 // (cause "disk_full") or a disk fails.
 func Open(ctx context.Context, path string, o Options, sink progress.Sink) (*File, error) {
 	in, err := os.Open(path)
@@ -120,6 +121,10 @@ const (
 	CauseDamaged   = "zstd_damaged"   // it does not decompress, or to something else than was compressed
 )
 
+// CauseWindow is of a file that may well be whole, and takes more memory to
+// decompress than a file is given here.
+const CauseWindow = "zstd_window"
+
 func (o Options) dir() string {
 	if o.Dir == "" {
 		return os.TempDir()
@@ -135,6 +140,11 @@ func (o Options) explain(path string, in io.ReaderAt, src *source, unpacked int6
 		return failed(o.Op, path, src.err)
 	case errors.As(err, &perr):
 		return failed(o.Op, o.dir(), perr)
+	}
+	if n := window(in); errors.Is(err, zstd.ErrWindowSizeExceeded) && n > maxWindow {
+		return &fault.Error{Kind: fault.Refused, Cause: CauseWindow, Op: o.Op, Subject: path,
+			Msg:  fmt.Sprintf("it was compressed with a window of %d MiB, and no more than %d MiB are given to one here; nothing says that it is damaged", n>>20, maxWindow>>20),
+			Hint: "decompress it first: zstd -d --long=31 FILE"}
 	}
 	e := &fault.Error{Kind: fault.Damage, Cause: CauseDamaged, Op: o.Op, Subject: path, Err: err,
 		Msg:  fmt.Sprintf("a zstd stream that does not decompress: %d bytes came out before offset %d", unpacked, src.n),

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
+
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/spool"
@@ -156,6 +158,31 @@ func TestExtraBytes(t *testing.T) {
 		if want := fmt.Sprintf("head -c %d ", len(c.begin)); c.cause == spool.CauseExtra && !strings.Contains(fault.HintOf(err), want) {
 			t.Errorf("%s: hint %q, want %q in it", name, fault.HintOf(err), want)
 		}
+	}
+}
+
+// A window that is too large is no damage: `zstd --long=28` makes such files of a
+// stream, and `zstd -d` refuses them as well until it is told.
+func TestALargeWindowIsNoDamage(t *testing.T) {
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed, zstd.WithWindowSize(256<<20), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := z.Write(content(100 << 10)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Flush(); err != nil { // else the length of the content is the window
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = spool.Open(context.Background(), write(t, packed.Bytes()), spool.Options{Dir: t.TempDir()}, progress.Discard)
+	if fault.KindOf(err) != fault.Refused || fault.CauseOf(err) != spool.CauseWindow || !strings.Contains(fault.HintOf(err), "zstd -d --long=31") {
+		t.Errorf("%v (%s), hint %q", err, fault.CauseOf(err), fault.HintOf(err))
 	}
 }
 
