@@ -138,9 +138,10 @@ const preloaders = 32
 
 // Each calls fn for each number below n, several at a time, to have made what the
 // load needs to find. what says what is being done; the first error ends it and
-// is returned.
+// is returned, and so is the end of ctx: some of it is not all.
 func (e *Env) Each(ctx context.Context, n int, what string, fn func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
+	whole := ctx
+	g, ctx := errgroup.WithContext(whole)
 	g.SetLimit(preloaders)
 	var mu sync.Mutex
 	done := 0
@@ -160,7 +161,13 @@ func (e *Env) Each(ctx context.Context, n int, what string, fn func(ctx context.
 			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := context.Cause(whole); err != nil {
+		return cluster.Classify("loadgen", "", err)
+	}
+	return nil
 }
 
 // ended reports that no answer is waited for any more.
