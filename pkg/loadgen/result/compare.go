@@ -300,7 +300,7 @@ func redundant(f figureName, all map[figureName]bool) bool {
 	rpc, what, _ := strings.Cut(kind, " ")
 	n := 0
 	for o := range all {
-		if strings.HasPrefix(o.name, rpc) && strings.HasSuffix(o.name, " "+what) && o.rank == f.rank && o != f {
+		if strings.HasPrefix(o.name, rpc+" ") && strings.HasSuffix(o.name, " "+what) && o.rank == f.rank && o != f {
 			n++
 		}
 	}

@@ -235,6 +235,20 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 }
 
+// What "all range" counts is said where there are several kinds of range; a range_stream
+// is none.
+func TestFiguresOfAllRequestsOfAKind(t *testing.T) {
+	seen := map[figureName]bool{}
+	for _, name := range []string{"all range p50", "range pods p50", "all range_stream p50", "range_stream pods p50", "all txn p50", "txn pods p50", "txn leases p50"} {
+		seen[figureName{0, name, UnitSeconds}] = true
+	}
+	for name, want := range map[string]bool{"all range p50": true, "all range_stream p50": true, "all txn p50": false, "range pods p50": false} {
+		if got := redundant(figureName{0, name, UnitSeconds}, seen); got != want {
+			t.Errorf("%s redundant: %v", name, got)
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	find := func(c Comparison, name string) Figure {
 		for _, f := range c.Figures {
