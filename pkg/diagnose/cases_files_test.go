@@ -360,6 +360,14 @@ func TestCaseInUse(t *testing.T) {
 			if i == 0 {
 				remedied(t, "KVD-OPS-003", r, good, "stop the server")
 			}
+			if p.own { // the disk of the data is lost, and that of the log is not
+				if err := os.Remove(c.DBPath(who)); err != nil {
+					t.Fatal(err)
+				}
+				lost := p.look(t, c, who)
+				belongs(t, lost, "KVD-CORRUPT-004 warning")
+				mentions(t, finding(t, lost, "KVD-CORRUPT-004").Summary, "the database is gone, and the log reaches back to index 1")
+			}
 		})
 	}
 }

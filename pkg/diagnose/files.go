@@ -133,7 +133,8 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	var err error
 	verify := wal.VerifyOptions{}
 	if o.WALDir != "" {
-		verify.DB = db
+		_, err := os.Stat(d.memberDir())
+		verify.DB, verify.DBLost = db, err == nil // else it is hardly a data directory
 	}
 	if d.Log, err = wal.Verify(ctx, logAt, verify); err != nil {
 		if fault.CauseOf(err) != wal.CauseNoWAL {

@@ -84,7 +84,8 @@ type Finding struct {
 
 // VerifyOptions says what to look at beside the log.
 type VerifyOptions struct {
-	DB string // the database of the member, where it is not beside the log
+	DB     string // the database of the member, where it is not beside the log
+	DBLost bool   // DB is where it has to be, and is judged as gone if it is not there; else that is an error
 }
 
 // Verify goes through the log of a data directory, its member folder or a WAL
@@ -121,7 +122,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	if live {
 		read = readLive
 	}
-	if x.Database, err = read(ctx, path, o.DB != ""); err != nil {
+	if x.Database, err = read(ctx, path, o.DB != "" && !o.DBLost); err != nil {
 		return nil, err
 	}
 	if err := survey(ctx, found, live, tour{begin: x.begin, record: x.record, damaged: x.damaged, end: func(int64) {}}); err != nil {

@@ -179,7 +179,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		if path == "" {
 			continue
 		}
-		db, err := readDatabase(ctx, path, path == o.DB)
+		db, err := readDatabase(ctx, path, path == o.DB && !o.DBLost)
 		if err != nil {
 			return nil, err
 		}
