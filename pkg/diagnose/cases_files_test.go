@@ -366,7 +366,11 @@ func TestCaseInUse(t *testing.T) {
 				}
 				lost := p.look(t, c, who)
 				belongs(t, lost, "KVD-CORRUPT-004 warning")
-				mentions(t, finding(t, lost, "KVD-CORRUPT-004").Summary, "the database is gone, and the log reaches back to index 1")
+				f := finding(t, lost, "KVD-CORRUPT-004")
+				mentions(t, f.Summary, "the database is gone, and the log reaches back to index 1")
+				if last := f.Next[len(f.Next)-1].Command; last != "kvd wal verify "+filepath.Join(c.Root(), "wal") {
+					t.Errorf("next: %s", last)
+				}
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func (d *Dir) behind(b *Dir, group []*Dir) (Finding, bool) {
 		return Finding{}, false
 	default:
 		f.Summary += ": usual for a member that was down earlier, which catches up; one that was put back from an old copy had acknowledged more, and ends with \"tocommit(…) is out of range\". Files do not tell which it is"
-		f.Remedy = []string{"kvd diagnose --data-dir " + d.Path + " --endpoints URL  # when the others run", again}
+		f.Remedy = []string{"kvd diagnose --data-dir " + ShellWord(d.Path) + " --endpoints URL  # when the others run", again}
 	}
 	return f, true
 }

@@ -124,7 +124,7 @@ func checkLoggedLeases() Check {
 						counted(d.Grants.Count, "entry"), counted(d.Length, "entry")),
 					Evidence: []Evidence{{What: "grants", Value: float64(d.Grants.Count), Unit: Count, Source: d.Log.Dir}, {What: "entries", Value: float64(d.Length), Unit: Count, Source: d.Log.Dir},
 						{What: "bytes of grants", Value: float64(d.Grants.Bytes), Unit: Bytes, Source: d.Log.Dir}},
-					Remedy: []string{"kvd wal dump " + d.Path + " --type lease_grant  # when, and by whom", "keep one lease alive in each client, instead of one for each request"}})
+					Remedy: []string{"kvd wal dump " + d.logArg() + " --type lease_grant  # when, and by whom", "keep one lease alive in each client, instead of one for each request"}})
 			}
 			return out, counted(most, "grant")
 		},

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"kvd/pkg/ops/snapshot"
@@ -80,7 +81,7 @@ func (d *Dir) start() []Finding {
 			f.Remedy = []string{w.Hint}
 		}
 		d.judgeLostDB(&f, w.Cause)
-		f.Remedy = append(f.Remedy, "kvd wal verify "+d.Path+"  # every damage, with its place")
+		f.Remedy = append(f.Remedy, "kvd wal verify "+d.verifyArgs()+"  # every damage, with its place")
 		out = append(out, f)
 	}
 	return out
@@ -95,12 +96,31 @@ func (d *Dir) damagedToo() []Finding {
 	b := d.Log.Damages[0]
 	f := Finding{ID: "KVD-CORRUPT-003", Severity: Critical, Subject: d.Path, Summary: fmt.Sprintf("the log is damaged as well as the database: %s: %s", b.Position, b.Why),
 		Evidence: append(d.numbers(), Evidence{What: "damages found", Value: float64(d.Log.Damaged), Unit: Count, Source: d.Log.Dir}),
-		Remedy:   []string{"keep a copy of the directory before anything is started on it", "kvd wal verify " + d.Path + "  # every damage, with its place"}}
+		Remedy:   []string{"keep a copy of the directory before anything is started on it", "kvd wal verify " + d.verifyArgs() + "  # every damage, with its place"}}
 	if b.Repaired() && b.Behind == 0 {
 		f.Severity = Warning
 		f.Summary += "; that alone etcd would repair itself"
 	}
 	return []Finding{f}
+}
+
+// logArg names the log to a command: by the directory, or by its own folder where it is
+// not in it, as with --wal-dir.
+func (d *Dir) logArg() string {
+	for _, sub := range []string{filepath.Join("member", "wal"), "wal", ""} { // as wal.Find looks
+		if d.Log.Dir == "" || filepath.Join(d.Path, sub) == filepath.Clean(d.Log.Dir) {
+			return ShellWord(d.Path)
+		}
+	}
+	return ShellWord(d.Log.Dir)
+}
+
+// verifyArgs is logArg, with the database that is then not beside the log.
+func (d *Dir) verifyArgs() string {
+	if log := d.logArg(); log == ShellWord(d.Path) || d.Log.Database == nil {
+		return log
+	}
+	return d.logArg() + " --db " + ShellWord(d.Log.Database.Path)
 }
 
 // verdict is what a start does: that of etcd 3.7, or of the version that wrote the
@@ -218,7 +238,7 @@ func checkDatabase() Check {
 				if s.v.Hint != "" {
 					f.Remedy = []string{s.v.Hint}
 				}
-				f.Remedy = append(f.Remedy, "kvd snapshot verify "+s.path+"  # every page, and what is lost with it")
+				f.Remedy = append(f.Remedy, "kvd snapshot verify "+ShellWord(s.path)+"  # every page, and what is lost with it")
 				if s.dir != nil {
 					f.Remedy = append(f.Remedy, "kvd member replace NAME  # one of several members", "kvd snapshot restore FILE --data-dir NEW  # the only one: from the newest snapshot")
 				}
@@ -246,7 +266,7 @@ func unproven(s storedFile) Finding {
 	f := Finding{ID: "KVD-CORRUPT-005", Severity: Info, Subject: s.path, Summary: s.v.Summary, Why: "without a hash nothing shows that no value was changed, and that it is all that was saved",
 		Evidence: []Evidence{{What: "class", Text: string(s.v.Class), Source: s.path}, {What: "size", Value: float64(s.v.SizeBytes), Unit: Bytes, Source: s.path},
 			{What: "with a hash it would have", Value: float64(s.v.ExpectedBytes), Unit: Bytes, Source: s.path}},
-		Remedy: []string{"compare its size with the original's", "kvd snapshot save FILE  # its file carries a hash", "kvd snapshot restore " + s.path + " --skip-hash-check --data-dir NEW  # if there is no other"}}
+		Remedy: []string{"compare its size with the original's", "kvd snapshot save FILE  # its file carries a hash", "kvd snapshot restore " + ShellWord(s.path) + " --skip-hash-check --data-dir NEW  # if there is no other"}}
 	if s.v.Class == snapshot.ClassRawCopy {
 		f.Summary = "no hash: a copied db file (raw copy), or a snapshot that was cut short by its last 32 bytes; its pages and records are well, and a restore needs --skip-hash-check"
 	}
@@ -268,7 +288,7 @@ func (d *Dir) lostKeys() []Finding {
 				counted(len(l.Keys), "key"), l.Revision),
 			Evidence: []Evidence{{What: "compacted to", Value: float64(l.Revision), Unit: Index, Source: d.DB.File},
 				{What: "live keys", Value: float64(d.DB.Content.Keys), Unit: Count, Source: d.DB.File}, {What: "the transaction", Text: fmt.Sprintf("raft entry %d", l.Index), Source: d.Log.Dir}},
-			Remedy: []string{fmt.Sprintf("kvd wal dump %s --index %d --show-values  # what they were", d.Path, l.Index), "restore the snapshot from before, or write them again",
+			Remedy: []string{fmt.Sprintf("kvd wal dump %s --index %d --show-values  # what they were", d.logArg(), l.Index), "restore the snapshot from before, or write them again",
 				"etcd up to 3.7.3 does this (issue 22376); kvd compact avoids such a revision"}}
 		for i, k := range l.Keys {
 			if i < 5 {
