@@ -144,7 +144,7 @@ func (a *App) Print(v any, table func(io.Writer) error) error {
 	case render.YAML:
 		return render.WriteYAML(a.IO.Out, v)
 	default:
-		return table(a.IO.Out)
+		return drawn(a.IO.Out, table)
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *App) printBeside(v any, table func(io.Writer) error) error {
 	case render.YAML:
 		return render.WriteYAML(a.IO.Err, v)
 	default:
-		return table(a.IO.Err)
+		return drawn(a.IO.Err, table)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,6 +30,26 @@ func TestBrokenPipes(t *testing.T) {
 	} {
 		if got := fault.KindOf(withoutBrokenPipes(tc.err)); got != tc.want {
 			t.Errorf("%v: kind %q, want %q", tc.err, got, tc.want)
+		}
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A result that could not be written is no success, whatever the command is and in
+// whichever form it was asked for.
+func TestResultThatCannotBeWritten(t *testing.T) {
+	for _, args := range [][]string{
+		{"version"}, {"config", "view"}, {"diagnose", "--explain"}, {"diagnose", "--alerts"}, {"diagnose", "--alerts", "-o", "json"},
+		{"diagnose", "--disk", t.TempDir(), "--markdown", "--fail-on", "none"}, {"diagnose", "--disk", t.TempDir(), "-o", "yaml", "--fail-on", "none"},
+	} {
+		app, said := testApp(nil, false, map[string]string{"XDG_CONFIG_HOME": t.TempDir()})
+		app.IO.Out = fullDisk{}
+		if code := app.Run(t.Context(), args); code == 0 || !strings.Contains(said.String(), syscall.ENOSPC.Error()) {
+			t.Errorf("kvd %s: exit code %d, %s", strings.Join(args, " "), code, said)
 		}
 	}
 }
