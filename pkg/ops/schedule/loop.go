@@ -157,7 +157,8 @@ func (l *Loop) tick(ctx context.Context, due, start time.Time) time.Time {
 		l.Observer.Skipped(Missed, 1)
 		return newest
 	}
-	if !l.Schedule.window.Contains(now) {
+	// A tick before the window is none of it, also where jitter makes it late enough.
+	if w := l.Schedule.window; !w.Contains(newest) || !w.Contains(now) {
 		l.Observer.Skipped(Outside, 1)
 		return newest
 	}

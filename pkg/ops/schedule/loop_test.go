@@ -201,6 +201,20 @@ func TestLoopKeepsToTheWindow(t *testing.T) {
 	}
 }
 
+// TestJitterDoesNotBringATickIntoTheWindow: which ticks run is known beforehand.
+func TestJitterDoesNotBringATickIntoTheWindow(t *testing.T) {
+	o := Options{Expr: "50 0,3 * * *", Timezone: "UTC", Window: "01:00-05:00", Jitter: 20 * time.Minute}
+	s := play(t, o, at(1, 12, 0), 24*time.Hour, func(_ *scene, l *Loop) {
+		l.Random = func(n int64) int64 { return n - 1 }
+	})
+	if got := times(s.runs); got != "[2 04:09:59]" {
+		t.Errorf("runs at %s", got)
+	}
+	if want := map[Reason]int{Outside: 1}; !maps.Equal(s.skipped, want) {
+		t.Errorf("skipped %v, want %v", s.skipped, want)
+	}
+}
+
 func TestJitter(t *testing.T) {
 	for _, tc := range []struct {
 		o    Options
