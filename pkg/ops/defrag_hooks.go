@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +95,7 @@ func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env 
 	}
 	rctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var out bytes.Buffer
+	var out lastOutput
 	cmd := exec.CommandContext(rctx, argv[0], argv[1:]...) //nolint:gosec // the user's own command
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -111,7 +110,19 @@ func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env 
 		return fmt.Errorf("the %s command %s has come back and left a process that writes to its output, which ends with it: "+
 			"redirect that, for example sh -c '… >/dev/null 2>&1 &' (%w)", flag, argv[0], err)
 	}
-	return fmt.Errorf("the %s command %s: %w%s", flag, argv[0], err, lastLine(out.String()))
+	return fmt.Errorf("the %s command %s: %w%s", flag, argv[0], err, lastLine(string(out)))
+}
+
+// lastOutput keeps the end of what a command prints, which may be without end.
+type lastOutput []byte
+
+// outputKept is how many bytes of it are kept.
+const outputKept = 4 << 10
+
+func (o *lastOutput) Write(p []byte) (int, error) {
+	*o = append(*o, p[max(0, len(p)-outputKept):]...)
+	*o = append((*o)[:0], (*o)[max(0, len(*o)-outputKept):]...)
+	return len(p), nil
 }
 
 // lastLine is the end of what a failed command printed.

@@ -347,6 +347,25 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// What a command prints may be without end, and only its end is shown.
+func TestOutputOfACommandIsBounded(t *testing.T) {
+	t.Parallel()
+	var out lastOutput
+	for i := range 10000 {
+		n, err := fmt.Fprintf(&out, "line %d%s\n", i, strings.Repeat(".", i%7000))
+		if err != nil || n < i%7000 || len(out) > outputKept || cap(out) > 4*outputKept {
+			t.Fatalf("wrote %d, %v; %d bytes are kept in %d", n, err, len(out), cap(out))
+		}
+	}
+	if got := lastLine(string(out) + "last"); got != ": last" {
+		t.Errorf("%q", got)
+	}
+	err := runHook(t.Context(), time.Minute, "--before-member", []string{"sh", "-c", "head -c 50000000 /dev/zero | tr '\\0' '\\n'; echo at last; exit 3"}, nil)
+	if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: at last") {
+		t.Error(err)
+	}
+}
+
 // What a --start command leaves running ends with its first line of output, and
 // whoever gave it is told.
 func TestAStartThatLeavesItsOutputOpen(t *testing.T) {
