@@ -108,7 +108,7 @@ func goOnWith(m cluster.Member) string {
 // flags is the short form: what must be right for the member to join.
 func (s MemberStart) flags() string {
 	return fmt.Sprintf("--name=%s --initial-advertise-peer-urls=%s --initial-cluster=%s --initial-cluster-state=existing and an empty data dir",
-		shellWord(s.Name), strings.Join(s.PeerURLs, ","), shellWord(s.InitialCluster))
+		shellWord(s.Name), shellWord(strings.Join(s.PeerURLs, ",")), shellWord(s.InitialCluster))
 }
 
 // notes tell a person how to start the member.
@@ -201,10 +201,11 @@ func address(rawURL string) string {
 	return net.JoinHostPort(host, u.Port())
 }
 
-// shellWord quotes a word for a shell where it needs it.
+// shellWord quotes a word for a shell where it needs it; the brackets of an IPv6
+// address are a pattern to a shell, and zsh does not run what none matches.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,@%+[]", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,@%+", r)
 	}
 	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s

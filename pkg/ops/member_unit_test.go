@@ -246,3 +246,17 @@ func TestReplaceJournal(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"--peer-urls=https://10.0.0.4:2380": "--peer-urls=https://10.0.0.4:2380",
+		"http://[fd00::4]:2380":             "'http://[fd00::4]:2380'",
+		"it's":                              `'it'\''s'`,
+		"a b":                               "'a b'",
+	} {
+		if got := shellWord(in); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
