@@ -1,11 +1,45 @@
 package spool
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
 )
+
+const (
+	zstdMagic      = 0xFD2FB528
+	skippableMagic = 0x184D2A50 // and the fifteen above it
+	skippableSize  = 8          // of its magic number and length
+	// maxSkipped is how many skippable frames may stand before the first one with a
+	// content: pzstd writes one.
+	maxSkipped = 16
+)
+
+// compressionOf looks at the first frame that is not to be skipped. A file that is
+// too short to be anything has none.
+//
+// Source: RFC 8878, 3.1.1 and 3.1.2.
+func compressionOf(r io.ReaderAt) (string, error) {
+	at := int64(0)
+	for range maxSkipped + 1 {
+		var head [skippableSize]byte
+		n, err := r.ReadAt(head[:], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return None, err
+		}
+		magic := binary.LittleEndian.Uint32(head[:])
+		switch {
+		case n >= 4 && magic == zstdMagic:
+			return Zstd, nil
+		case n < len(head) || magic&^0xf != skippableMagic:
+			return None, nil
+		}
+		at += skippableSize + int64(binary.LittleEndian.Uint32(head[4:]))
+	}
+	return None, nil
+}
 
 // frames follows the zstd frames of a file by their lengths, without decompressing
 // them. It returns where the last one ends that is whole, and whether the file ends

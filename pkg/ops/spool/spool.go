@@ -62,17 +62,7 @@ func Compression(path string) (string, error) {
 		return None, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	magic := make([]byte, 4)
-	if _, err := io.ReadFull(f, magic); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = nil // too short to be anything
-		}
-		return None, err
-	}
-	if string(magic) == "\x28\xb5\x2f\xfd" {
-		return Zstd, nil
-	}
-	return None, nil
+	return compressionOf(f)
 }
 
 // Open unpacks a compressed file. It takes as much room on the disk as the

@@ -161,6 +161,30 @@ func TestExtraBytes(t *testing.T) {
 	}
 }
 
+// A frame that is to be skipped may stand before the first one with a content, as in
+// all that pzstd makes.
+func TestASkippableFrameBeforeTheContent(t *testing.T) {
+	want := content(300 << 10)
+	skippable := "\x50\x2a\x4d\x18\x04\x00\x00\x00size"
+	path := write(t, append([]byte(skippable), pack(t, want)...))
+	if c, err := spool.Compression(path); c != spool.Zstd || err != nil {
+		t.Fatalf("%q, %v", c, err)
+	}
+	f, err := spool.Open(context.Background(), path, spool.Options{Dir: t.TempDir()}, progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if got, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size())); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("other content, %v", err)
+	}
+	for _, b := range []string{skippable, skippable[:10], strings.Repeat(skippable, 100), skippable + "text", "\x50\x2a\x4d\x18\xff\xff\xff\xff"} {
+		if c, err := spool.Compression(write(t, []byte(b))); c != spool.None || err != nil {
+			t.Errorf("%q: %q, %v", b, c, err)
+		}
+	}
+}
+
 // A window that is too large is no damage: `zstd --long=28` makes such files of a
 // stream, and `zstd -d` refuses them as well until it is told.
 func TestALargeWindowIsNoDamage(t *testing.T) {
