@@ -80,7 +80,8 @@ func (f *File) buckets(ctx context.Context, seen *pageSet, damage func(*Damage) 
 		}
 		return nil
 	}
-	return list, w.tree(f.header.Root)
+	err := w.tree(f.header.Root)
+	return list, err
 }
 
 // Each calls fn for each record of a bucket, in the order of the keys. The slices

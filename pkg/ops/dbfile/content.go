@@ -118,7 +118,8 @@ type Downgrade struct {
 // ParseDowngrade decodes it.
 func ParseDowngrade(value []byte) (Downgrade, error) {
 	var d Downgrade
-	return d, json.Unmarshal(value, &d)
+	err := json.Unmarshal(value, &d)
+	return d, err
 }
 
 // ParseAuthRevision decodes the record "authRevision" of the bucket "auth".

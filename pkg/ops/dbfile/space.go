@@ -161,7 +161,8 @@ func (f *File) LastRevision(ctx context.Context) (int64, error) {
 	take := decodeRecords(b, nil, func(r *Record) error { last = r.Main; return nil }, f.stopped)
 	w := &walker{f: f, ctx: ctx, pager: pager{f: f}, seen: newPageSet(f), bucket: b.Name, damage: f.stopped, leaf: take.leaf}
 	if b.Root == 0 {
-		return last, w.walk(b)
+		err = w.walk(b)
+		return last, err
 	}
 	edge := part{id: b.Root}
 	for {
@@ -176,7 +177,8 @@ func (f *File) LastRevision(ctx context.Context) (int64, error) {
 		children := p.parts(edge)
 		edge = children[len(children)-1]
 	}
-	return last, w.subtree(edge.id, edge.depth, edge.lower, edge.upper)
+	err = w.subtree(edge.id, edge.depth, edge.lower, edge.upper)
+	return last, err
 }
 
 // keyHead is how much of a record is read for its key.
