@@ -13,18 +13,25 @@ import (
 	"kvd/pkg/ops/progress"
 )
 
-// hashes asks one member after the other, followers first.
-func (c *collector) hashes(ctx context.Context, v cluster.View) {
-	rev := int64(0)
-	for _, m := range v.Answered() {
-		if rev == 0 || m.Status.Revision < rev {
-			rev = m.Status.Revision
-		}
-	}
+// hashed are the members that are asked for their hash, followers first, and the revision
+// that all of them have. A learner is not asked: one that catches up is at a revision that
+// the others may have compacted, and then none could be compared.
+func hashed(v cluster.View) (members []cluster.Member, rev int64) {
 	for _, m := range v.FollowersFirst() {
 		if m.Status == nil || m.Learner {
 			continue
 		}
+		if members = append(members, m); rev == 0 || m.Status.Revision < rev {
+			rev = m.Status.Revision
+		}
+	}
+	return members, rev
+}
+
+// hashes asks one member after the other.
+func (c *collector) hashes(ctx context.Context, v cluster.View) {
+	members, rev := hashed(v)
+	for _, m := range members {
 		mc, err := c.client.Member(m.ID)
 		if err != nil {
 			c.missErr(NeedHashes, name(m), err)
