@@ -13,9 +13,13 @@ import (
 	"kvd/pkg/ops/metrics"
 )
 
-// scrapeTimeout is less than the second between two rows, so that a member that
-// does not answer costs its own figures and no row.
-const scrapeTimeout = 800 * time.Millisecond
+// scrapeTimeout and, where there are no metrics, statusTimeout are together less than the
+// second between two rows, so that a member that does not answer costs its own figures
+// and no row.
+const (
+	scrapeTimeout = 700 * time.Millisecond
+	statusTimeout = 200 * time.Millisecond
+)
 
 // scraper reads the members' metrics for each row. Where a member serves none, its
 // status tells its sizes at least. It is for one goroutine.
@@ -74,8 +78,6 @@ func (s *scraper) close() { s.http.CloseIdleConnections() }
 // scrape asks all members at once. measuring says that the row belongs to the
 // measurement.
 func (s *scraper) scrape(ctx context.Context, measuring bool) []result.MemberRow {
-	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
-	defer cancel()
 	rows := make([]*result.MemberRow, len(s.targets))
 	var wg sync.WaitGroup
 	for i, t := range s.targets {
@@ -115,7 +117,9 @@ func (s *scraper) hear(t *target, answered bool) {
 
 // ask returns nil where the member says nothing.
 func (t *target) ask(ctx context.Context, client *http.Client, measuring bool) *result.MemberRow {
-	sample, err := metrics.Fetch(ctx, client, t.address)
+	within, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	sample, err := metrics.Fetch(within, client, t.address)
 	if err != nil || !sample.Has(metrics.DBSize) {
 		return t.askStatus(ctx)
 	}
@@ -143,6 +147,8 @@ func (t *target) askStatus(ctx context.Context) *result.MemberRow {
 	if t.status == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout) // of its own: metrics behind a firewall have used up theirs
+	defer cancel()
 	st, err := t.status.Status(ctx)
 	if err != nil {
 		return nil
