@@ -48,8 +48,20 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	} {
 		app, said := testApp(nil, false, map[string]string{"XDG_CONFIG_HOME": t.TempDir()})
 		app.IO.Out = fullDisk{}
-		if code := app.Run(t.Context(), args); code == 0 || !strings.Contains(said.String(), syscall.ENOSPC.Error()) {
+		if code := app.Run(t.Context(), args); code == 0 || strings.Count(said.String(), syscall.ENOSPC.Error()) != 1 {
 			t.Errorf("kvd %s: exit code %d, %s", strings.Join(args, " "), code, said)
 		}
+	}
+}
+
+// Several tables that can't be written are one error.
+func TestResultOfSeveralTablesThatCannotBeWritten(t *testing.T) {
+	err := drawn(fullDisk{}, func(w io.Writer) error {
+		_, first := io.WriteString(w, "A\n")
+		_, second := io.WriteString(w, "B\n")
+		return errors.Join(first, second)
+	})
+	if err != error(syscall.ENOSPC) { //nolint:errorlint // it is to be this one, and nothing around it
+		t.Errorf("%v", err)
 	}
 }
