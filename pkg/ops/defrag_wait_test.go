@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -143,6 +144,30 @@ func TestMetricsWithoutAStatusAreNoOutcome(t *testing.T) {
 		errorsIs(t, err, fault.Unavailable, causeDefragUnknown)
 		if err == nil || !strings.Contains(err.Error(), "answers its metrics and not its status") || !strings.Contains(err.Error(), "not permitted") {
 			t.Error(err)
+		}
+	})
+}
+
+// Who leaves at once, after having asked for a stop, is told that the member goes on,
+// and not that nothing was changed.
+func TestLeavingAtOnceIsNoWaitThatChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{view: fakeView(1, fakeMember{name: "a", size: 40, inUse: 10})}
+		stop := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		f.defragment = func(uint64) error {
+			close(stop)
+			cancel()
+			return fault.New(fault.Interrupted, "canceled")
+		}
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(ctx, f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.Run(ctx, stop, progress.Discard)
+		errorsIs(t, err, fault.Interrupted, "")
+		if s := r.Steps[0]; s.State != plan.Interrupted || !strings.Contains(s.Reason, "the member goes on until it is done") || strings.Contains(s.Reason, "changes nothing") {
+			t.Errorf("%s, %q", s.State, s.Reason)
 		}
 	})
 }

@@ -224,13 +224,13 @@ func (s *Step) run(ctx context.Context, op string, res *StepResult, sink progres
 		if res.State, res.Reason = Skipped, sk.reason; sk.err == nil {
 			err = nil
 		}
+	case ctx.Err() != nil: // asked first: what is left at once need not have been a wait
+		res.State, res.Reason = Interrupted, reasons(fault.Why(err), said)
+		err = interrupted()
 	case endedWaiting(ctx, err):
 		if res.State = Interrupted; res.Reason == "" { // else the step has said how far it came
 			res.Reason = "ended while it waited, which changes nothing"
 		}
-		err = interrupted()
-	case ctx.Err() != nil:
-		res.State, res.Reason = Interrupted, reasons(fault.Why(err), said)
 		err = interrupted()
 	default:
 		res.State, res.Reason = Failed, reasons(fault.Why(err), said)
