@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"kvd/cmd/kvd/cli/render"
 	"kvd/pkg/ops/keyspace"
 )
@@ -83,7 +81,7 @@ func drawValue(w io.Writer, v *keyspace.ValueShown, indent string) error {
 	text := ""
 	switch {
 	case v.Object != nil:
-		b, err := yaml.Marshal(withoutManagers(v.Object))
+		b, err := render.MarshalYAML(withoutManagers(v.Object))
 		if err != nil {
 			return err
 		}

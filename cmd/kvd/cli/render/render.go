@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Format is a format of results. It is a pflag.Value.
@@ -44,16 +42,6 @@ func WriteJSON(w io.Writer, v any) error {
 	enc := NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
-}
-
-// WriteYAML writes v as YAML, with the names and the order of its JSON form.
-func WriteYAML(w io.Writer, v any) error {
-	b, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
 }
 
 // Safe returns s with everything a terminal might act upon escaped as in a Go
