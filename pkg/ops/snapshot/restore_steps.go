@@ -181,7 +181,7 @@ func (m *memberRestore) place() error {
 	}
 	for i := len(m.places) - 1; i >= 0; i-- {
 		if err := m.places[i].place(); err != nil {
-			return err
+			return errors.Join(err, m.takeBack(i))
 		}
 	}
 	if m.wal.path != "" {
@@ -190,6 +190,20 @@ func (m *memberRestore) place() error {
 		}
 	}
 	return m.leave()
+}
+
+// takeBack moves what was put into its place before place failed back to where it was
+// built, unless what failed came after the rename there: data must not lose their log.
+func (m *memberRestore) takeBack(failed int) error {
+	if _, err := os.Lstat(m.places[failed].from); err != nil {
+		return nil //nolint:nilerr // it is in its place
+	}
+	for _, w := range m.places[failed+1:] {
+		if err := os.Rename(w.to, w.from); err != nil {
+			return fileError(opRestore, w.to, err)
+		}
+	}
+	return nil
 }
 
 // tidy removes what a run that was interrupted at its very end has left of a
