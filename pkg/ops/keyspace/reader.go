@@ -27,7 +27,7 @@ const (
 	// nothing is known yet (etcd's own RangeStream begins with as many).
 	firstPage = 10
 	// maxFetch is how many keys one request reads by name: etcd's default
-	// --max-txn-ops.
+	// --max-txn-ops. A member that refuses as many is asked for fewer.
 	maxFetch = 128
 	// defaultRate bounds how fast values are read, in bytes per second, so that
 	// others get their turn at the member's disk and network.
@@ -43,6 +43,7 @@ type reader struct {
 	paged   bool // the server has no RangeStream (etcd before 3.7)
 	timeout time.Duration
 	rate    int64 // bytes per second
+	most    int64 // keys that one request reads by name
 
 	bytes    int64 // read so far
 	requests int64
@@ -55,7 +56,7 @@ func newReader(ctx context.Context, m *cluster.MemberClient, l keys.Layout, time
 	if err != nil {
 		return nil, needsAllKeys(err)
 	}
-	return &reader{m: m, layout: l, rev: resp.Header.Revision, timeout: timeout, rate: defaultRate, began: time.Now(), requests: 1}, nil
+	return &reader{m: m, layout: l, rev: resp.Header.Revision, timeout: timeout, rate: defaultRate, most: maxFetch, began: time.Now(), requests: 1}, nil
 }
 
 // needsAllKeys says what is missing to who may not read the key that nobody has: it

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
 )
@@ -73,6 +74,10 @@ func (s *sampler) enlarge(ctx context.Context, g *stratum, n int64) error {
 			names[i] = c.key
 		}
 		kvs, _, err := s.r.fetch(ctx, names)
+		if fault.CauseOf(err) == cluster.CauseTooManyOps && batch > 1 {
+			s.r.most = batch / 2
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -106,7 +111,7 @@ func (s *sampler) batch(g *stratum, want int64) int64 {
 	// among many small ones not slow the rest down to single reads.
 	size := min(float64(g.largest), 8*g.record.mean)
 	fit := max(1, int64(min(responseTarget, left)/size))
-	return min(want, fit, maxFetch, 4*g.record.n) // grow step by step
+	return min(want, fit, s.r.most, 4*g.record.n) // grow step by step
 }
 
 // allocate says how many values of each group to have read in the end, so that
