@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,16 @@ func (a *App) settle() {
 	if s := a.live.Load(); s != nil {
 		s.settle()
 	}
+}
+
+// showLine has a stream's line appear at once on a terminal, in place of the line of
+// progress. Elsewhere it waits for the buffer to be full.
+func (a *App) showLine(out *bufio.Writer) error {
+	if !a.IO.OutIsTerminal {
+		return nil
+	}
+	a.settle()
+	return out.Flush()
 }
 
 // globalFlags are understood by every command but serve.

@@ -92,7 +92,7 @@ func runDiff(ctx context.Context, app *App, o diffOptions) error {
 				return err
 			}
 		}
-		return print(e)
+		return errors.Join(print(e), app.showLine(out))
 	})
 	r.finish(sum)
 	if err != nil {

@@ -29,6 +29,7 @@ func (o *diffOptions) printer(app *App, out *bufio.Writer) func(*diff.Entry) err
 
 // printDiff prints what is said at the end.
 func (a *App) printDiff(out *bufio.Writer, r *diffReport, o diffOptions) error {
+	a.settle()
 	switch {
 	case o.stat:
 		return a.Print(r, func(w io.Writer) error { return r.draw(w, true) })

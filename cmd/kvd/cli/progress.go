@@ -73,6 +73,9 @@ func (a *App) progressSink() progress.Sink {
 	case progressPlain:
 		return &lineSink{w: a.IO.Err, every: plainEvery, now: time.Now}
 	default:
+		if sink := a.live.Load(); sink != nil {
+			return sink // a terminal has one line of it, whoever reports
+		}
 		sink := &lineSink{w: a.IO.Err, every: redrawEvery, now: time.Now, rewrite: true, columns: a.IO.ErrColumns}
 		a.live.Store(sink)
 		return sink
