@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,8 @@ func TestTheLogOfTheWorkingDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(member, "snap", "db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for at, dirs := range map[string][]string{l.dir: {".", "../wal", l.dir}, member: {".", "wal"}, filepath.Join(member, "snap"): {"..", "../wal"}} {
+	look := func(at string, dirs ...string) {
+		t.Helper()
 		t.Chdir(at)
 		for _, dir := range dirs {
 			v, err := Verify(t.Context(), dir, VerifyOptions{})
@@ -34,4 +36,15 @@ func TestTheLogOfTheWorkingDirectory(t *testing.T) {
 			}
 		}
 	}
+	look(l.dir, ".", "../wal", l.dir)
+	look(member, ".", "wal")
+	look(filepath.Join(member, "snap"), "..", "../wal")
+
+	// The folder is a link, to a disk of its own.
+	disk := filepath.Join(t.TempDir(), "disk")
+	if err := errors.Join(os.Rename(l.dir, disk), os.Symlink(disk, l.dir)); err != nil {
+		t.Fatal(err)
+	}
+	look(l.dir, ".", l.dir)
+	look(member, ".", "wal")
 }

@@ -93,8 +93,16 @@ func writer(dir string) (dbfile.Holder, bool) {
 }
 
 // besideDB is where a member has its database if dir is its WAL folder: also if that is
-// the working directory, ".", of which filepath.Dir makes itself.
-func besideDB(dir string) string { return filepath.Join(dir, "..", "snap", "db") }
+// the working directory, ".", of which filepath.Dir makes itself. Where the folder is a
+// link, as to a disk of its own, it is the one that was gone into that counts, by its name.
+func besideDB(dir string) string {
+	if base := filepath.Base(dir); base == "." || base == ".." {
+		if path, err := filepath.Abs(dir); err == nil {
+			dir = path
+		}
+	}
+	return filepath.Join(filepath.Dir(dir), "snap", "db")
+}
 
 // inMember reports whether dir is by its place the WAL folder of a member, so that a
 // start looks for a database beside it.

@@ -45,10 +45,11 @@ func otherFiles(dir string) ([]OtherFile, error) {
 		}
 		out = append(out, f)
 	}
-	if path, err := filepath.Abs(dir); err != nil || filepath.Base(path) != "wal" {
+	path, err := filepath.Abs(dir)
+	if err != nil || filepath.Base(path) != "wal" {
 		return out, nil // its neighbours can be anything
 	}
-	beside, err := os.ReadDir(filepath.Join(dir, ".."))
+	beside, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return out, nil // which says nothing of the log
 	}
