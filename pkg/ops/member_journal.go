@@ -62,10 +62,10 @@ func (j replaceJournal) load() (*replaceRecord, error) {
 	}
 	var r replaceRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, j.failed(err)
+		return nil, j.garbled(err)
 	}
 	if r.oldID() == 0 || len(r.PeerURLs) == 0 || r.NewName == "" {
-		return nil, j.failed(errors.New("it is not a record of a replacement"))
+		return nil, j.garbled(errors.New("the old member, the new name or the peer URLs are missing"))
 	}
 	return &r, nil
 }
@@ -97,6 +97,13 @@ func (j replaceJournal) drop() error {
 		return j.failed(err)
 	}
 	return nil
+}
+
+// garbled is the error of a file that is there and tells nothing.
+func (j replaceJournal) garbled(err error) error {
+	return &fault.Error{Kind: fault.Refused, Cause: "state_dir", Op: "member replace", Subject: j.path, Err: err,
+		Msg:  "is no record of a replacement that can be read",
+		Hint: "see in `kvd member list` whether a replacement was interrupted, which kvd member add NAME --peer-urls URL finishes then; move the file away"}
 }
 
 func (j replaceJournal) failed(err error) error {

@@ -239,6 +239,9 @@ func TestReplaceJournal(t *testing.T) {
 	}
 	_, err = j.load()
 	errorsIs(t, err, fault.Refused, "state_dir")
+	if hint := fault.HintOf(err); strings.Contains(hint, "--state-dir") || !strings.Contains(hint, "move the file away") {
+		t.Errorf("no folder that can be written is wanting: %s", hint)
+	}
 	if err := j.drop(); err != nil {
 		t.Fatal(err)
 	}
