@@ -2,8 +2,11 @@ package ops
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops/kube/keys"
 )
@@ -52,27 +55,57 @@ func (r *roots) look(key string, p protector) {
 	}
 }
 
-// ask asks for each suspected root whether it is one. more says that some are.
+// ask asks for each suspected root whether it is one, by the namespaces that every
+// cluster of Kubernetes has. more says that some are.
 func (d *deletion) ask(ctx context.Context) (more bool, err error) {
-	quorum, err := d.client.Quorum(ctx)
+	r := d.roots
+	suspects := slices.Sorted(maps.Keys(r.suspect))
+	var names []string
+	for _, root := range suspects {
+		names = append(names, root+"/namespaces/default", root+"/namespaces/kube-system")
+	}
+	there, err := d.areThere(ctx, names)
 	if err != nil {
 		return false, err
 	}
-	r := d.roots
-	for root := range r.suspect {
-		for _, name := range []string{"default", "kube-system"} {
-			got, err := quorum.Get(ctx, root+"/namespaces/"+name)
-			if err != nil {
-				return false, err
-			}
-			r.asked[root] = r.asked[root] || got.Count > 0
-		}
-		if r.asked[root] {
+	for i, root := range suspects {
+		if r.asked[root] = there[2*i] || there[2*i+1]; r.asked[root] {
 			r.known, more = append(r.known, root), true
 		}
 	}
 	r.suspect, r.dir = map[string]bool{}, ""
 	return more, nil
+}
+
+// askAtOnce is how many keys are asked for in one request: a key space may have as
+// many suspects as somebody has tenants. Servers that take less get less.
+const askAtOnce = maxTxnOps / 2
+
+// areThere tells of each key whether it exists.
+func (d *deletion) areThere(ctx context.Context, names []string) (there []bool, err error) {
+	quorum, err := d.client.Quorum(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := askAtOnce; len(there) < len(names); {
+		some := names[len(there):min(len(there)+n, len(names))]
+		var gets []clientv3.Op
+		for _, key := range some {
+			gets = append(gets, clientv3.OpGet(key, clientv3.WithCountOnly()))
+		}
+		resp, err := quorum.Txn(ctx, nil, gets, nil)
+		if tooMuch(err) && n > 1 {
+			n /= 2
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, got := range resp.Responses {
+			there = append(there, got.GetResponseRange().GetCount() > 0)
+		}
+	}
+	return there, nil
 }
 
 // findRoot looks whether a prefix lies below a root nobody told us about. Objects

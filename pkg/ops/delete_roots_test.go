@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/server/servertest"
 )
@@ -114,5 +116,44 @@ func TestDeleteFindsRoots(t *testing.T) {
 	}
 	if !strings.Contains(notes, "finalizers") {
 		t.Errorf("notes: %s", notes)
+	}
+}
+
+// What names make kvd suspect is asked for in few requests, however many there are,
+// and in smaller ones where the server takes no larger.
+func TestDeleteAsksForManyRootsAtOnce(t *testing.T) {
+	t.Parallel()
+	for most, tc := range map[string]struct {
+		tenants  int
+		requests float64
+	}{"128": {1000, 300}, "1": {3, 60}} { // most of them for the sizes of a sample
+		p := world{members: 1, quota: 64 * mib}.build(t, "--max-txn-ops="+most)
+		ctx := servertest.Context(t, time.Minute)
+		each(tc.tenants, func(i int) bool {
+			_, err := p.Client.Put(ctx, fmt.Sprintf("t/%d/users/1", i), "v")
+			return err == nil
+		})
+		if _, err := p.Client.Put(ctx, "t/2/namespaces/default", "v"); err != nil {
+			t.Fatal(err)
+		}
+		requests := func() (n float64) {
+			s, err := metrics.Fetch(ctx, p.KVD.HTTPClient(), p.Endpoint(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, method := range []string{"Range", "Txn"} {
+				v, _ := s.Value(metrics.RPCHandled, metrics.Labels{"grpc_method": method})
+				n += v
+			}
+			return n
+		}
+		before := requests()
+		_, err := p.planDelete(t, prefixed("t/"))
+		if fault.CauseOf(err) != "whole_registry" || !strings.Contains(err.Error(), "(t/2/)") {
+			t.Errorf("%s operations: the root t/2 was not found: %v", most, err)
+		}
+		if n := requests() - before; n > tc.requests {
+			t.Errorf("%s operations: %g requests", most, n)
+		}
 	}
 }
