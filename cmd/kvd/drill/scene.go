@@ -18,6 +18,7 @@ type scene struct {
 	sink    progress.Sink
 	ending  *Ending // in the report
 	told    func(Phase)
+	parting func(context.Context) error // what a cluster needs that is left to itself; nil: nothing
 }
 
 // act is a phase and what is done in it.
@@ -32,7 +33,7 @@ func (s *scene) perform(ctx context.Context, acts []act) error {
 	began := time.Now()
 	err := s.ending.conclude(ctx, s.drill, s.play(ctx, acts))
 	if s.stage != nil {
-		err = errors.Join(err, s.end(err))
+		err = errors.Join(err, s.end(ctx, err))
 	}
 	s.ending.TookSeconds = time.Since(began).Seconds()
 	s.told(PhaseEnd)
@@ -65,14 +66,20 @@ func (s *scene) play(ctx context.Context, acts []act) error {
 
 // end leaves the cluster or removes it. Only a drill that came to a verdict
 // leaves anything.
-func (s *scene) end(err error) (cerr error) {
+func (s *scene) end(ctx context.Context, err error) (cerr error) {
 	judged := err == nil || fault.KindOf(err) == fault.Wanting
 	if s.keep && judged {
-		s.ending.Kept = s.leave()
-		return nil
+		if s.parting != nil {
+			cerr = s.parting(ctx)
+		}
+		if cerr == nil {
+			s.ending.Kept = s.leave()
+			return nil
+		}
 	}
-	s.ending.CleanedUp, cerr = s.strike()
-	return cerr
+	cleanedUp, serr := s.strike()
+	s.ending.CleanedUp = cleanedUp
+	return errors.Join(cerr, serr)
 }
 
 // wholly is nil where nothing is missing, else the verdict.

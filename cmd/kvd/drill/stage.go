@@ -143,6 +143,7 @@ func (s *stage) leave() *Kept {
 			stop += fmt.Sprintf(" %d", pid)
 		}
 	}
+	s.cluster.Abandon()
 	k.Stop = stop + " && rm -r " + quoted(s.root)
 	if s.client != nil {
 		_ = s.client.Close()

@@ -89,6 +89,7 @@ func StaleRead(ctx context.Context, o StaleOptions, sink progress.Sink) (StaleRe
 			o.Told(s.r, p)
 		}
 	}}
+	s.parting = s.direct
 	err := s.perform(ctx, []act{
 		{PhaseReproduce, s.reproduce}, {PhaseDiagnose, s.diagnose}, {PhaseRemedy, s.mend}, {PhaseProve, s.prove},
 	})
@@ -243,18 +244,18 @@ func (s *stale) prove(ctx context.Context) error {
 	if s.r.After, err = s.read(ctx, "reading again"); err != nil {
 		return err
 	}
-	if s.o.Keep {
-		if err := s.direct(ctx); err != nil {
-			return err
-		}
-	}
 	return wholly(NotProved, s.freshMissing(s.r.After))
 }
 
 // direct lets the members reach each other without this process, which is about
-// to leave them.
+// to leave them, however far the drill has come.
 func (s *stale) direct(ctx context.Context) error {
-	view, err := s.client.View(ctx)
+	s.cluster.Mend()
+	view, err := s.level(ctx)
+	if err != nil {
+		return err
+	}
+	leader, err := s.client.Member(view.Leader)
 	if err != nil {
 		return err
 	}
@@ -263,8 +264,8 @@ func (s *stale) direct(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.leader.Etcd().MemberUpdate(ctx, m.ID, []string{s.cluster.PeerListenURL(i)}); err != nil {
-			return s.leader.Explain(ctx, "member update", err)
+		if _, err := leader.Etcd().MemberUpdate(ctx, m.ID, []string{s.cluster.PeerListenURL(i)}); err != nil {
+			return leader.Explain(ctx, "member update", err)
 		}
 	}
 	return nil

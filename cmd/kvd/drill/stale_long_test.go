@@ -3,9 +3,11 @@
 package drill_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kvd/cmd/kvd/drill"
 	"kvd/pkg/ops/fault"
@@ -50,26 +52,35 @@ func TestStaleSabotaged(t *testing.T) {
 	}
 }
 
-// A cluster that is kept needs nobody between its members.
+// A cluster that is kept needs nobody between its members, also one that came to
+// another verdict half-way.
 func TestStaleKept(t *testing.T) {
-	o := staleOptions(t)
-	o.Keep = true
-	r, err := drill.StaleRead(t.Context(), o, progress.Discard)
-	if r.Kept != nil {
-		t.Cleanup(func() { endKept(t, r.Kept) })
-	}
-	if err != nil || r.Kept == nil || len(r.Kept.PIDs) != 3 {
-		t.Fatalf("%v, kept %+v", err, r.Kept)
-	}
-	client := connectTo(t, r.Endpoints)
-	for _, m := range viewOf(t, client).Members {
-		c, err := client.Member(m.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Get(t.Context(), r.Key); err != nil { // linearizable: it reaches the leader
-			t.Errorf("%s: %v", m.Name, err)
-		}
+	for outcome, sabotage := range map[drill.Outcome]drill.StaleSabotage{
+		drill.Proved: {}, drill.NotReproduced: {NoCut: true}, drill.NotRemedied: {NoMend: true},
+	} {
+		t.Run(string(outcome), func(t *testing.T) {
+			o := staleOptions(t)
+			o.Keep, o.Sabotage = true, sabotage
+			r, err := drill.StaleRead(t.Context(), o, progress.Discard)
+			if r.Kept != nil {
+				t.Cleanup(func() { endKept(t, r.Kept) })
+			}
+			if r.Outcome != outcome || r.Kept == nil || len(r.Kept.PIDs) != 3 {
+				t.Fatalf("%s, %v, kept %+v", r.Outcome, err, r.Kept)
+			}
+			client := connectTo(t, r.Endpoints)
+			for _, m := range viewOf(t, client).Members {
+				c, err := client.Member(m.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				if _, err := c.Etcd().Get(ctx, r.Key); err != nil { // linearizable: it reaches the leader
+					t.Errorf("%s: %v", m.Name, err)
+				}
+				cancel()
+			}
+		})
 	}
 }
 

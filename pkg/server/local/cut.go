@@ -39,6 +39,13 @@ func (c *Cluster) Mend() {
 	}
 }
 
+// Abandon gives up what this process does for a cluster whose members outlive it, as
+// its end does: the gates are closed, and nobody is kept from the ports.
+func (c *Cluster) Abandon() {
+	c.closeGates()
+	c.dropClaims()
+}
+
 // PeerListenURL is where member i listens for its peers: PeerURL, unless the
 // cluster is cuttable, whose members are reached through this process.
 func (c *Cluster) PeerListenURL(i int) string { return c.member(i).peerListenURL }
