@@ -104,6 +104,7 @@ func Parse(args, environ []string) (*Config, error) {
 		return nil, err
 	}
 	c.enforce()
+	c.leaveRetention()
 	c.noteProfile()
 	return c, nil
 }

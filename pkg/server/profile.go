@@ -100,6 +100,20 @@ func (c *Config) applyProfileGates() error {
 	return nil
 }
 
+// leaveRetention takes back what a profile says of how long history is kept where it is
+// to be kept by revisions: etcd would take the time for a number of them, in nanoseconds
+// (parseCompactionRetention in server/embed/etcd.go), and never compact.
+func (c *Config) leaveRetention() {
+	const retention = "auto-compaction-retention"
+	if c.etcd.AutoCompactionMode != embed.CompactorModeRevision || c.origins[retention] != c.profile.origin() {
+		return
+	}
+	c.etcd.AutoCompactionRetention = embed.NewConfig().AutoCompactionRetention
+	delete(c.origins, retention)
+	c.note(true, "nothing is compacted: --auto-compaction-mode is revision, and profile "+c.profile.Name+
+		" keeps history by time; give --auto-compaction-retention a number of revisions")
+}
+
 func (p Profile) origin() string { return "profile " + p.Name }
 
 // gatesSet lists the feature gates that somebody has set.

@@ -4,8 +4,10 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"kvd/pkg/server"
@@ -49,6 +51,32 @@ func TestProfiles(t *testing.T) {
 				if v.Reason == "" {
 					t.Errorf("%s: no reason for %s", p.Name, v.Key)
 				}
+			}
+		}
+	}
+}
+
+// A time is no number of revisions: who keeps history by these does not get the
+// profile's hour, and is told so.
+func TestProfileKeepsNoRevisionsByTime(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]string{"revision": "0", "periodic": "1h"} {
+		file := filepath.Join(t.TempDir(), "etcd.yaml")
+		if err := os.WriteFile(file, []byte("auto-compaction-mode: "+mode+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for way, args := range map[string][]string{"flags": {"--auto-compaction-mode=" + mode}, "file": {"--config-file", file}} {
+			c, err := server.Parse(append([]string{"--profile=standalone"}, args...), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range c.Settings() {
+				if s.Key == "auto-compaction-retention" && (s.Value != want || strings.HasPrefix(s.Origin, "profile") != (mode == "periodic")) {
+					t.Errorf("%s by %s: retention %s from %s", mode, way, s.Value, s.Origin)
+				}
+			}
+			if warned := strings.Contains(fmt.Sprint(c.Warnings()), "nothing is compacted"); warned != (mode == "revision") {
+				t.Errorf("%s by %s: warned %t", mode, way, warned)
 			}
 		}
 	}
