@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
 	"kvd/pkg/ops/wait"
 )
@@ -44,6 +45,28 @@ func (d *defragmentation) guard(ctx context.Context, m cluster.Member) (cluster.
 		return view, err
 	}
 	return view, d.undisturbed(ctx, view, m)
+}
+
+// lookAgain asks the gates once more, of a member that the --before-member command was
+// run for meanwhile.
+func (d *defragmentation) lookAgain(ctx context.Context, m cluster.Member) error {
+	view, err := d.c.View(ctx)
+	if err == nil {
+		if _, ok := view.MemberByID(m.ID); !ok {
+			delete(d.todo, m.ID)
+			return plan.Skip(removedSince)
+		}
+		err = refusal(m, gates(view, m, d.opts.MaxLag))
+	}
+	if err == nil && view.Leader == m.ID && len(view.Voters()) > 1 {
+		err = d.moveAway(ctx, view, m)
+	}
+	if err == nil {
+		return nil
+	}
+	return &fault.Error{Kind: fault.KindOf(err), Cause: fault.CauseOf(err), Op: "defrag", Subject: m.Label(), Err: err,
+		Msg:  "not defragmented, for what came up while its --before-member command ran",
+		Hint: "undo what the command did; " + fault.HintOf(err)}
 }
 
 // refusal makes an error of the first gate that is not passed.

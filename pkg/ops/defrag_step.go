@@ -71,6 +71,11 @@ func (d *defragmentation) member(ctx context.Context, view cluster.View, m clust
 		return plan.PassOver(&fault.Error{Kind: fault.Refused, Cause: "before_member", Op: "defrag", Subject: m.Label(), Err: err,
 			Hint: "the member was not defragmented: mend the command, or leave the member out with --member or --if"})
 	}
+	if len(d.hooks.beforeArgv) > 0 { // which may have taken its time
+		if err := d.lookAgain(ctx, m); err != nil {
+			return err
+		}
+	}
 	d.dist = m.ID
 	how, err := d.defragment(ctx, m)
 	d.last = time.Now()
