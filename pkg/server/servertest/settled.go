@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -9,7 +10,8 @@ import (
 // record that a new member of etcd 3.6 or later writes on its own. It does so once it
 // has learned the cluster's version, which can be after it has answered its first
 // request (monitorStorageVersion in etcdserver/server.go): a test that looks at what
-// a file has, beside keys, would otherwise meet two states.
+// a file has, beside keys, would otherwise meet two states. Until then the member says
+// that it stores as 3.5 does (UnsafeDetectSchemaVersion in storage/schema/schema.go).
 func (c *Cluster) WaitSettled(tb testing.TB) {
 	tb.Helper()
 	ctx := Context(tb, 30*time.Second)
@@ -19,7 +21,7 @@ func (c *Cluster) WaitSettled(tb testing.TB) {
 	for i := range c.Len() {
 		for {
 			status, err := cli.Status(ctx, c.Endpoint(i))
-			if err == nil && status.StorageVersion != "" {
+			if err == nil && status.StorageVersion != "" && minor(status.StorageVersion) == minor(status.Version) {
 				break
 			}
 			select {
@@ -30,3 +32,6 @@ func (c *Cluster) WaitSettled(tb testing.TB) {
 		}
 	}
 }
+
+// minor is a version without its last part.
+func minor(version string) string { return version[:max(0, strings.LastIndexByte(version, '.'))] }
