@@ -17,7 +17,7 @@ func freeBytes(path string) (int64, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0, err
 	}
-	return int64(s.Bavail) * s.Bsize, nil //nolint:gosec // far below 2^63
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec // far below 2^63
 }
 
 // diskOfListener finds the process that listens on a TCP port and asks for the

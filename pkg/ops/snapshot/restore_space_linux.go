@@ -8,5 +8,5 @@ func freeBytes(dir string) (int64, bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * s.Bsize, true //nolint:gosec // far below 2^63
+	return int64(s.Bavail) * int64(s.Bsize), true //nolint:gosec // far below 2^63
 }
