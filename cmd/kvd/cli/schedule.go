@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +73,22 @@ func (f *scheduleFlags) check(fs *pflag.FlagSet, more ...string) error {
 // not what its author meant.
 func notEmpty(fs *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
-		if fs.Changed(name) && strings.TrimSpace(fs.Lookup(name).Value.String()) == "" {
+		if fs.Changed(name) && saysNothing(fs.Lookup(name).Value) {
 			return &fault.Error{Kind: fault.Usage, Cause: "flag", Msg: "--" + name + " is empty",
 				Hint: "if it comes from a variable, that is not set; to do without, leave the flag out"}
 		}
 	}
 	return nil
+}
+
+// saysNothing reports a value that is blank, or a list in which one is.
+func saysNothing(v pflag.Value) bool {
+	blank := func(s string) bool { return strings.TrimSpace(s) == "" }
+	if list, ok := v.(pflag.SliceValue); ok {
+		values := list.GetSlice()
+		return len(values) == 0 || slices.ContainsFunc(values, blank)
+	}
+	return blank(v.String())
 }
 
 func (f *scheduleFlags) on() bool { return f.Expr != "" }

@@ -46,6 +46,11 @@ func newSnapshotRestoreCmd(app *App, run func(context.Context, *App, snapshotRes
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file = args[0]
 			o.given = cmd.Flags().Changed
+			// What these have by default is another restore than the one that was wanted.
+			if err := notEmpty(cmd.Flags(), "name", "data-dir", "wal-dir", "write-plan", "plan", "member", "initial-cluster",
+				"initial-advertise-peer-urls", "initial-cluster-token", "bump-revision"); err != nil {
+				return err
+			}
 			return run(cmd.Context(), app, o)
 		},
 	}

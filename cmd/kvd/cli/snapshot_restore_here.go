@@ -9,13 +9,10 @@ import (
 
 // here says which members are restored by this run, and where to.
 func (o *snapshotRestoreOptions) here(r snapshot.Recipe) ([]snapshot.RestoreTarget, error) {
-	if err := o.noneEmpty(); err != nil {
-		return nil, err
-	}
 	switch {
 	case o.writePlan != "":
-		if o.all || o.name != "" || o.dataDir != "" || o.walDir != "" || o.planFile != "" {
-			return nil, restoreUsage("--write-plan restores nothing, so that --plan, --name, --all, --data-dir and --wal-dir have no meaning with it", "")
+		if o.all || o.name != "" || o.dataDir != "" || o.walDir != "" || o.planFile != "" || o.plan.DryRun || o.plan.Report != "" {
+			return nil, restoreUsage("--write-plan restores nothing, so that --plan, --name, --all, --data-dir, --wal-dir, --dry-run and --report have no meaning with it", "")
 		}
 		return nil, nil
 	case o.all && o.name != "":
@@ -43,17 +40,4 @@ func (o *snapshotRestoreOptions) here(r snapshot.Recipe) ([]snapshot.RestoreTarg
 		out = append(out, snapshot.RestoreTarget{Name: o.name, DataDir: orDefault(o.dataDir, o.name+".etcd"), WALDir: o.walDir})
 	}
 	return out, nil
-}
-
-// noneEmpty refuses flags that are given as nothing, as a script does whose variable
-// is not set: their defaults are not what it wanted.
-func (o *snapshotRestoreOptions) noneEmpty() error {
-	for _, f := range []struct{ flag, value string }{
-		{"name", o.name}, {"data-dir", o.dataDir}, {"wal-dir", o.walDir}, {"write-plan", o.writePlan}, {"plan", o.planFile}, {"initial-cluster-token", o.token},
-	} {
-		if f.value == "" && o.given(f.flag) {
-			return restoreUsage("--"+f.flag+" is empty", "leave it out, or give a value: was a variable not set?")
-		}
-	}
-	return nil
 }
