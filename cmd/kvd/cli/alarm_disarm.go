@@ -37,7 +37,12 @@ func newAlarmDisarmCmd(app *App, run func(context.Context, *App, alarmDisarmOpti
 		Use:   "disarm",
 		Short: "Disarm alarms, unless they would come straight back",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), app, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notEmpty(cmd.Flags(), "member"); err != nil { // else it would be the alarms of all
+				return err
+			}
+			return run(cmd.Context(), app, o)
+		},
 	}
 	o.addFlags(cmd.Flags())
 	return help{

@@ -56,7 +56,7 @@ func (o *defragOptions) complete(fs *pflag.FlagSet) error {
 	}
 	o.Timeout = o.timeout.d
 	_, err := ops.CompileDefragRule(o.If)
-	return errors.Join(notEmpty(fs, "if"), err)
+	return errors.Join(notEmpty(fs, "if", "before-member", "after-member"), err)
 }
 
 func newDefragCmd(app *App, run func(context.Context, *App, defragOptions) error) *cobra.Command {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,8 @@ func newKeysDeleteCmd(app *App, run func(context.Context, *App, keysDeleteOption
 		Short: "Delete keys, paced and resumable, also under NOSPACE",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(time.Now()); err != nil {
+			// Each of these narrows what goes: without its value it is more than was meant.
+			if err := errors.Join(notEmpty(cmd.Flags(), "prefix", "resource", "namespace", "kube-prefix"), o.check(time.Now())); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)

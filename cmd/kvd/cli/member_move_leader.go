@@ -8,6 +8,7 @@ import (
 
 	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 )
 
@@ -31,7 +32,10 @@ func newMoveLeaderCmd(app *App, run func(context.Context, *App, moveLeaderOption
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				o.To = args[0]
+				if o.To = args[0]; o.To == "" {
+					return &fault.Error{Kind: fault.Usage, Cause: "argument", Op: "member move-leader", Msg: "the member is named by nothing",
+						Hint: "if it comes from a variable, that is not set; to let kvd choose, leave it out"}
+				}
 			}
 			return run(cmd.Context(), app, o)
 		},
