@@ -46,7 +46,7 @@ func (r *Restore) makePlan() error {
 		m.ID = ID(cl.MemberByName(m.Name).ID)
 		detail.Members = append(detail.Members, r.describe(m))
 		if m.done {
-			if err := r.sameRestore(m); err != nil {
+			if err := r.sameRestore(m, detail.ClusterID); err != nil {
 				return err
 			}
 		} else {
@@ -75,8 +75,8 @@ func (r *Restore) placeStep(m *memberRestore) plan.Step {
 }
 
 // sameRestore says whether the data that are in a member's place are what this
-// restore would put there, and untouched.
-func (r *Restore) sameRestore(m *memberRestore) error {
+// restore would put there, untouched, and with their log where it would put that.
+func (r *Restore) sameRestore(m *memberRestore, cluster ID) error {
 	rec := readRecord(m.data.path)
 	what := fmt.Sprintf("%s, restored by kvd %s from a snapshot with revision %d (sha256 %s)", rec.Name, rec.At.Format(time.RFC3339), rec.Recipe.Snapshot.Revision, short(rec.Recipe.Snapshot.SHA256))
 	if info, err := os.Stat(dbOf(m.data.path)); err != nil || info.Size() != rec.DBBytes || !info.ModTime().Equal(rec.DBTime) {
@@ -85,7 +85,22 @@ func (r *Restore) sameRestore(m *memberRestore) error {
 	if rec.Name != m.Name || rec.ID != m.ID || rec.Recipe.Snapshot != r.Recipe.Snapshot || rec.Recipe.BumpRevision != r.Recipe.BumpRevision || rec.Recipe.ClearAlarms != r.Recipe.ClearAlarms {
 		return occupied(m.data.path, what)
 	}
+	if rec.Cluster != cluster {
+		return occupied(m.data.path, fmt.Sprintf("%s, as a member of cluster %s, and with these members it would be %s", what, rec.Cluster, cluster))
+	}
+	if log := m.logDir(); !holdsLog(log) {
+		return &fault.Error{Kind: fault.Refused, Cause: "target_exists", Op: opRestore, Subject: m.data.path,
+			Msg: "there is something already: " + what + ", and its log is not in " + log, Hint: "give the --wal-dir that it was restored with, or none if that had none"}
+	}
 	return nil
+}
+
+// logDir is where a member's log is once it is in its place.
+func (m *memberRestore) logDir() string {
+	if m.wal.path != "" {
+		return m.wal.path
+	}
+	return filepath.Join(m.data.path, "member", "wal")
 }
 
 // ready is asked before anything is created.
