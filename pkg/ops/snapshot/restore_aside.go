@@ -84,9 +84,14 @@ func aimInto(t target, sub string) (target, error) {
 	if err != nil {
 		return t, fileError(opRestore, t.path, err)
 	}
+	top := slices.Contains(names, "lost+found")
 	names = slices.DeleteFunc(names, func(n string) bool { return n == asideSuffix || n == "lost+found" })
 	if len(names) > 0 {
 		return t, occupied(t.path, describeDir(t.path, names))
+	}
+	if sub == "" && (top || isMountPoint(t.path)) {
+		return t, &fault.Error{Kind: fault.Refused, Cause: "target_exists", Op: opRestore, Subject: t.path,
+			Msg: "a file system is mounted there, and the folder of a log is put into its place as a whole", Hint: "give a folder in it, as " + filepath.Join(t.path, "wal")}
 	}
 	if sub != "" {
 		t.aside, t.to = filepath.Join(t.path, asideSuffix), filepath.Join(t.path, sub)
