@@ -7,8 +7,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
-
-	"kvd/pkg/ops/fault"
 )
 
 // unbounded as a timeout of call means that only the caller's context ends it.
@@ -59,82 +57,6 @@ func staleToken(used string, err error) bool {
 	err = rpctypes.Error(err)
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) ||
 		used == "" && errors.Is(err, rpctypes.ErrUserEmpty)
-}
-
-// learnerPatience is how old a token may be before a learner that does not know it
-// is taken not to learn of it any more. Each login is a proposal and a bcrypt round
-// for the cluster, and a learner knows of it once it has applied it.
-const learnerPatience = 10 * time.Second
-
-// loginAnywhere is login for an endpoint that may be a learner's. A learner takes
-// no login, and does not know the tokens that were made before it got its data:
-// one from a voter reaches it with the log.
-func (c *Client) loginAnywhere(ctx context.Context, op string, p *pinned, stale *string, timeout time.Duration) error {
-	err := c.login(ctx, op, p, stale, timeout)
-	if fault.CauseOf(err) != CauseLearner {
-		return err
-	}
-	if stale != nil && c.auth.age() < learnerPatience {
-		return nil // it may come to know the one there is
-	}
-	c.mu.Lock()
-	endpoints := append(votersThatAnswered(c.last), c.cfg.Endpoints...)
-	c.mu.Unlock()
-	for _, ep := range endpoints {
-		other, perr := c.pin(ep)
-		if perr != nil || ep == p.endpoint || c.ready(ctx, op, other) != nil {
-			continue
-		}
-		if c.login(ctx, op, other, stale, timeout) == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// login gets a token from this endpoint unless there is one, other than stale if
-// that is not nil; or unless it is known that none is wanted.
-// Of several requests that want one at the same time, one asks and all take what
-// it gets, also its failure: logging in is a proposal, and without a quorum each
-// would wait in vain for the whole time.
-func (c *Client) login(ctx context.Context, op string, p *pinned, stale *string, timeout time.Duration) error {
-	if !c.auth.wanted() {
-		return nil
-	}
-	came := time.Now()
-	c.auth.login.Lock()
-	defer c.auth.login.Unlock()
-	if c.auth.done && (stale == nil || c.auth.get() != *stale) {
-		return nil
-	}
-	if c.auth.failedAt.After(came) {
-		return c.auth.failure.On(op, p.endpoint)
-	}
-	if timeout <= unbounded {
-		timeout = c.cfg.CommandTimeout
-	}
-	rctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	resp, err := p.etcd.Authenticate(rctx, c.auth.user, c.auth.password)
-	switch {
-	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled):
-		c.auth.set("")
-	case err != nil:
-		e := Classify(op, p.endpoint, c.explain(ctx, op, p.endpoint, err))
-		if e.Cause == CauseLearner {
-			return e // it logs in nobody, which says nothing of the others
-		}
-		if e.Cause == CauseDeadline || e.Cause == CauseRequestTimedOut || e.Cause == CauseNoLeader {
-			e = fill(e, fault.Unavailable, e.Cause, "logging in as "+c.auth.user+" takes a majority of the voters, and there was no answer in time",
-				"bring the voters back; or use a client certificate whose common name is the user's, which needs no login")
-		}
-		c.auth.failure, c.auth.failedAt = e, time.Now()
-		return e
-	default:
-		c.auth.set(resp.Token)
-	}
-	c.auth.done = true
-	return nil
 }
 
 // Explain gives an error of a request to an endpoint its cause, for connections of
