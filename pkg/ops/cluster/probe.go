@@ -174,6 +174,9 @@ func (p *prober) overPlain(ctx context.Context) *fault.Error {
 	if timedOut(err) {
 		return silent()
 	}
+	if p.speaksGRPC(ctx, p.plainConn) {
+		return nil
+	}
 	return notEtcd("it is no HTTP server")
 }
 

@@ -26,31 +26,38 @@ type session struct {
 
 // overTLS examines an endpoint that is reached with TLS.
 func (p *prober) overTLS(ctx context.Context) *fault.Error {
-	if e := p.ownCertificate(); e != nil {
-		return e
-	}
 	s, e, err := p.handshake(ctx, p.config())
 	if e != nil {
 		return e
 	}
 	defer s.conn.Close()
+	if s.wanted {
+		if e := p.ownCertificate(); e != nil {
+			return e
+		}
+	}
 	if err != nil {
 		return p.handshakeCause(ctx, s, err)
 	}
 	if s.mustWait && s.wanted {
 		// A server that rejects our certificate says so and hangs up. Writing now
 		// could make the hang-up overtake what it said, so listen first.
-		if err := s.listen(ctx); err != nil {
-			return p.handshakeCause(ctx, s, err)
-		}
+		err = s.listen(ctx)
 	}
-	pg, err := getPage(s.conn, p.t.addr, "/version")
+	var pg page
+	if err == nil {
+		pg, err = getPage(s.conn, p.t.addr, "/version")
+	}
 	switch {
 	case err == nil:
 		return p.judge(ctx, pg, p.tlsConn)
 	case timedOut(err):
 		return silent()
-	case isAlert(err), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+	case isAlert(err):
+		return p.handshakeCause(ctx, s, err)
+	case p.speaksGRPC(ctx, p.grpcConn):
+		return nil
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
 		return p.handshakeCause(ctx, s, err)
 	}
 	return notEtcd("a TLS server that does not speak HTTP")
@@ -116,8 +123,18 @@ func (s *session) listen(ctx context.Context) error {
 	return err
 }
 
-func (p *prober) tlsConn(ctx context.Context) (net.Conn, error) {
-	s, e, err := p.handshake(ctx, p.config())
+func (p *prober) tlsConn(ctx context.Context) (net.Conn, error) { return p.shaken(ctx, p.config()) }
+
+// grpcConn is tlsConn for gRPC, whose servers hang up on whoever does not ask for HTTP/2
+// in the handshake.
+func (p *prober) grpcConn(ctx context.Context) (net.Conn, error) {
+	cfg := p.config()
+	cfg.NextProtos = []string{"h2"}
+	return p.shaken(ctx, cfg)
+}
+
+func (p *prober) shaken(ctx context.Context, cfg *tls.Config) (net.Conn, error) {
+	s, e, err := p.handshake(ctx, cfg)
 	if e != nil {
 		return nil, e
 	}
@@ -211,7 +228,7 @@ func (p *prober) certificateCause() *fault.Error {
 	return e
 }
 
-// plainOr looks whether the server speaks plain HTTP, and returns otherwise if
+// plainOr looks whether the server speaks plain HTTP or gRPC, and returns otherwise if
 // it does not.
 func (p *prober) plainOr(ctx context.Context, otherwise *fault.Error) *fault.Error {
 	conn, e := p.dial(ctx)
@@ -220,10 +237,12 @@ func (p *prober) plainOr(ctx context.Context, otherwise *fault.Error) *fault.Err
 	}
 	defer conn.Close()
 	pg, err := getPage(conn, p.t.addr, "/version")
-	if err != nil {
+	if err != nil && !p.speaksGRPC(ctx, p.plainConn) {
 		return otherwise
 	}
-	if e := p.judge(ctx, pg, p.plainConn); e != nil && e.Cause == CauseNotEtcd {
+	if err != nil {
+		// etcd's port for gRPC, which has no page to judge it by
+	} else if e := p.judge(ctx, pg, p.plainConn); e != nil && e.Cause == CauseNotEtcd {
 		return notEtcd("an HTTP server without TLS")
 	}
 	return &fault.Error{Kind: fault.Unavailable, Cause: CauseTLSNotSupported, Msg: "the server does not speak TLS, and the endpoint is reached with it",
