@@ -63,13 +63,17 @@ func TestEveryCommandOnASecuredCluster(t *testing.T) {
 	limited := identity{"reader", as(guest, "--user", "reader:pw"), 8, "permission_denied"}
 	limited.run(t, []string{"compact", "--to", "head", "--yes"})
 	limited.run(t, []string{"defrag", "--yes", "--min-gain", "0"})
+	// Hashes it may not have are no hashes that are the same.
+	if out := limited.run(t, []string{"diff", "member:m1", "member:m2", "--prefix", "/registry/", "--hash"}); out != "" {
+		t.Errorf("where nothing could be compared diff said %s", out)
+	}
 	limited.cause, limited.exit = "", 0
 	limited.run(t, []string{"status"})
 	limited.run(t, []string{"alarm", "list"})
 }
 
-// run runs one command as the identity and compares its end.
-func (id identity) run(t *testing.T, cmd []string) {
+// run runs one command as the identity, compares its end, and returns its result.
+func (id identity) run(t *testing.T, cmd []string) string {
 	t.Helper()
 	var out, said bytes.Buffer
 	p := exec.CommandContext(t.Context(), servertest.Binary(t), slices.Concat(cmd, id.args, []string{"-o", "json"})...)
@@ -81,10 +85,10 @@ func (id identity) run(t *testing.T, cmd []string) {
 	}
 	if got := p.ProcessState.ExitCode(); got != id.exit {
 		t.Errorf("%s: kvd %s: exit code %d, want %d\n%s", id.name, strings.Join(cmd, " "), got, id.exit, said.String())
-		return
+		return out.String()
 	}
 	if id.cause == "" {
-		return
+		return out.String()
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	var e struct {
@@ -96,4 +100,5 @@ func (id identity) run(t *testing.T, cmd []string) {
 	if e.Error.Cause != id.cause || e.Error.Hint == "" {
 		t.Errorf("%s: kvd %s: cause %q, hint %q, want cause %q and a hint", id.name, strings.Join(cmd, " "), e.Error.Cause, e.Error.Hint, id.cause)
 	}
+	return out.String()
 }

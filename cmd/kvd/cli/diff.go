@@ -75,8 +75,11 @@ func runDiff(ctx context.Context, app *App, o diffOptions) error {
 	r := newDiffReport(a, b, heads, o)
 	if o.hash {
 		same, err := r.compareHashes(ctx, app, a)
-		if err != nil || same {
-			return errors.Join(err, app.printDiff(out, r, o), out.Flush(), r.judge())
+		if err != nil {
+			return err // nothing was compared, so that nothing is said of it
+		}
+		if same {
+			return errors.Join(app.printDiff(out, r, o), out.Flush(), r.judge())
 		}
 	}
 	o.announce(ctx, app, a, b, r)
