@@ -193,12 +193,13 @@ func signed(n int64) string {
 	return sizeText(n)
 }
 
-// nameText shows a name; a group of keys without a slash in them has none.
+// nameText shows a name; a group of keys without a slash in them has none. Who prints
+// it makes it safe: twice would be another name.
 func nameText(n keyspace.Name) string {
 	if n == "" {
 		return "(no slash)"
 	}
-	return render.Safe(string(n))
+	return string(n)
 }
 
 // count64 is count for large numbers.

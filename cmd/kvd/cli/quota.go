@@ -21,6 +21,7 @@ type quotaOptions struct {
 	client   clientFlags
 	quota    quotaFlag
 	sample   byteSize
+	prefix   string
 	kube     string
 	top      int
 	members  bool
@@ -36,7 +37,7 @@ func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.top, "top", 10, "how many prefixes and namespaces to list (json has all)")
 	fs.Var(&o.sample, "sample", "read at most this much: names of keys and a sample of the values")
 	fs.BoolVar(&o.Look.Exact, "exact", false, "read every live value instead of a sample")
-	fs.StringVar(&o.Look.Prefix, "prefix", "", "look only at keys with this prefix")
+	fs.StringVar(&o.prefix, "prefix", "", `look only at keys with this prefix, written as kvd prints it: \x00 is a byte`)
 	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
 	fs.BoolVar(&o.members, "members-only", false, "do not look at what is stored, only at the members")
 	fs.DurationVar(&o.watch, "watch", 0, "print sizes, growth and time until full at this interval, until interrupted")
@@ -50,12 +51,15 @@ func newQuotaCmd(app *App, run func(context.Context, *App, quotaOptions) error) 
 		Use:   "quota",
 		Short: "Per member: quota, size, what is left; what fills the file; time until full",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Look.Prefix, err = unescape("quota", "--prefix", o.prefix); err != nil {
+				return err
+			}
 			o.Content, o.Look.SampleBytes = !o.members, int64(o.sample)
 			if o.kube != "" {
 				o.Look.Layout = o.Look.Layout.With(o.kube)
 			}
-			if err := o.check(); err != nil {
+			if err = o.check(); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
