@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"kvd/cmd/kvd/cli/render"
@@ -40,17 +41,11 @@ func (o *diffOptions) check(app *App, args []string) (err error) {
 		return wrong("--trust-revisions takes for granted what two members are compared for: a damaged value has the same revision")
 	case app.Global.Output == render.YAML && !o.stat:
 		return noYAML("diff", "; --stat has all three")
+	case o.from.member != "" && o.a.names() && o.b.names():
+		return wrong("--member is who is read where a side names nobody, and both sides do")
 	case app.Global.Output == render.JSON && o.nameOnly:
 		return wrong("--name-only is for reading by line; -o json has the name in each line")
 	}
 	o.Layout, o.Fields = o.from.layout(), !o.stat && !o.nameOnly || len(o.Ignore) > 0
-	for _, side := range []sideSpec{o.a, o.b} {
-		if side.path != "" || side.member != "" {
-			continue // has no need of --member
-		}
-		if err := o.from.check("diff", ""); err != nil {
-			return err
-		}
-	}
-	return o.Select.Check("diff")
+	return errors.Join(o.from.check("diff", ""), o.Select.Check("diff"))
 }

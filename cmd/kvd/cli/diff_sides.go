@@ -73,6 +73,9 @@ func parseRevision(s string) (rev int64, back, ok bool) {
 // live reports that the side is a running member.
 func (s sideSpec) live() bool { return s.path == "" }
 
+// names reports that the side says itself what is read.
+func (s sideSpec) names() bool { return s.path != "" || s.member != "" }
+
 // latest reports that no revision was typed.
 func (s sideSpec) latest() bool { return s.back && s.rev == 0 }
 

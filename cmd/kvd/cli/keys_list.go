@@ -52,7 +52,7 @@ func newKeysListCmd(app *App, run func(context.Context, *App, keysListOptions) e
 			if len(args) > 0 {
 				o.path = args[0]
 			}
-			if err := o.check(); err != nil {
+			if err := o.check(cmd.Flags()); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)
@@ -86,7 +86,7 @@ unless --show-values is given. A key that is not UTF-8 is escaped in the table a
 }
 
 // check turns what was typed into the library's options.
-func (o *keysListOptions) check() error {
+func (o *keysListOptions) check(fs *pflag.FlagSet) error {
 	const op = "keys list"
 	errs := []error{o.source.check(op, o.path), o.Selection.Check(op)}
 	o.Layout, o.Codec = o.source.layout(), codec.New()
@@ -104,6 +104,8 @@ func (o *keysListOptions) check() error {
 	switch {
 	case o.Rev < 0 || o.Limit < 0:
 		errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: "--rev and --limit can't be negative"})
+	case o.max == 0 && fs.Changed("max-size"):
+		errs = append(errs, flagMisuse(op, "--max-size", "0", "would let every value pass: leave it out, or give at least 1"))
 	case o.max != 0 && o.max < o.min:
 		errs = append(errs, &fault.Error{Kind: fault.Usage, Cause: "flag", Op: op, Msg: "--max-size is less than --min-size"})
 	}
