@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,15 +23,27 @@ func openLoadFiles(out, html string) (loadFiles, error) {
 		if path == "" {
 			continue
 		}
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
 			return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_exists", Op: "loadgen", Subject: path, Msg: "there is something of that name already",
 				Hint: "give another name: a result is never written over another"}
 		}
 		if in, err := os.Stat(filepath.Dir(path)); err != nil || !in.IsDir() {
 			return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_place", Op: "loadgen", Subject: path, Msg: "its folder is not there"}
 		}
+		if err := takesFiles(filepath.Dir(path)); err != nil {
+			return loadFiles{}, &fault.Error{Kind: fault.Usage, Cause: "file_place", Op: "loadgen", Subject: path, Msg: "its folder takes no file", Err: err}
+		}
 	}
 	return loadFiles{out, html}, nil
+}
+
+// takesFiles tries whether a file can be made in a folder.
+func takesFiles(dir string) error {
+	f, err := os.CreateTemp(dir, ".kvd-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // write writes the runs as JSON Lines, and a page about the first.
