@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,6 +71,10 @@ func runDiff(ctx context.Context, app *App, o diffOptions) error {
 	heads, err := o.pin(ctx, &a, &b)
 	if err != nil {
 		return err
+	}
+	if o.hash && a.Rev != b.Rev { // equal hashes at the one would say nothing of the other
+		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "diff", Msg: fmt.Sprintf("--hash is of one revision, and A is at %d, B at %d", a.Rev, b.Rev),
+			Hint: "leave --hash out, or give both members the same revision, or none"}
 	}
 	out := bufio.NewWriterSize(app.IO.Out, 64<<10)
 	r := newDiffReport(a, b, heads, o)
