@@ -74,7 +74,21 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 		return err
 	}
 	view = o.quota.assume(view)
+	if who := o.unjudged(view); who != "" {
+		app.warn("--exit-code does not see how full %s is: etcd before 3.6 does not tell its quota; say it with --quota", who)
+	}
 	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view))
+}
+
+// unjudged names the members of which --exit-code can't tell how full they are.
+func (o statusOptions) unjudged(v cluster.View) string {
+	var who []string
+	for _, m := range v.Answered() {
+		if o.exitCode && m.Status.EffectiveQuota() == cluster.QuotaUnknown {
+			who = append(who, m.Label())
+		}
+	}
+	return strings.Join(who, ", ")
 }
 
 // unreadable is the error for members and endpoints that did not answer, and for
