@@ -18,7 +18,7 @@ import (
 func TestRestoreIntoTheLogsFileSystem(t *testing.T) {
 	t.Parallel()
 	file := write(t, "s.db", realRegistry(t))
-	for name, make := range map[string]func(*testing.T, string){
+	for name, prepare := range map[string]func(*testing.T, string){
 		"empty": func(t *testing.T, dir string) { servertest.MountSmall(t, dir, 128) },
 		"with what a new file system has": func(t *testing.T, dir string) {
 			if err := os.Mkdir(filepath.Join(dir, "lost+found"), 0o700); err != nil {
@@ -33,7 +33,7 @@ func TestRestoreIntoTheLogsFileSystem(t *testing.T) {
 			if err := os.Mkdir(wal, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			make(t, wal)
+			prepare(t, wal)
 			to := snapshot.RestoreTarget{Name: "m1", DataDir: filepath.Join(dir, "data"), WALDir: wal}
 			p, err := snapshot.PlanRestore(t.Context(), snapshot.RestoreOptions{File: file, Recipe: oneMember(), Here: []snapshot.RestoreTarget{to}}, progress.Discard)
 			if err == nil {

@@ -256,9 +256,11 @@ func (x *exam) readAll(snap Snapshot, first int) (Verdict, bool) {
 }
 
 // irreparable reports damage in the last segment that a repair does not take for a
-// record that is not whole; it looks at that segment alone.
+// record that is not whole. It looks at that segment alone, up to the first damage that
+// its decoder does not let pass.
 func (x *exam) irreparable() bool {
-	return slices.ContainsFunc(x.Damages, func(b Break) bool { return b.Last && (b.Class == BadCRC || b.Class == Broken) })
+	i := slices.IndexFunc(x.Damages, func(b Break) bool { return b.Last && complaint(&b) == "" && (b.Class != BadChain || b.Offset > 0) })
+	return i >= 0 && x.Damages[i].Class != Torn && x.Damages[i].Class != Hidden
 }
 
 // replay follows the entries as ReadAll keeps them, from a segment on. It stops
@@ -273,7 +275,7 @@ func (x *exam) replay(snap Snapshot, first int) (EntryID, *Verdict) {
 		if x.stop != nil && i >= *x.stop {
 			break
 		}
-		if m := complaint(b); b.segment >= first && m != "" {
+		if m := complaint(b); b.segment >= max(first, x.skipped) && m != "" {
 			v := refuses(b, m)
 			bad, seg, limit = &v, b.segment, b.Position
 			break

@@ -10,6 +10,8 @@ type exam struct {
 	snapSegs []int  // the segment that each is in
 	state    HardState
 	stop     *int // index in Damages of the first damage behind which etcd reads nothing
+	crc      CRC  // of the last record that etcd reads
+	skipped  int  // segments whose rest etcd passes over, from the first one on
 	all      EntryID
 	replaced int64 // entries written with an index that had been written before
 	open     *Break
@@ -48,19 +50,22 @@ func (x *exam) record(r *Record) {
 			b.after = &EntryID{r.Entry.Index, r.Entry.Term}
 		}
 	}
+	if !x.passesOver() {
+		x.crc = r.CRC
+	}
 	switch r.Type {
 	case EntryType:
 		x.entry(r)
 	case MetadataType:
-		if x.Records <= 2 {
+		if x.Records <= 2 || x.Metadata == (Metadata{}) {
 			x.Metadata = r.Metadata
 		}
 	case StateType:
-		if x.stop == nil {
+		if x.reads() {
 			x.state = r.State
 		}
 	case SnapshotType:
-		if x.stop == nil {
+		if x.reads() {
 			x.snaps = append(x.snaps, Mark{r.Snapshot, r.Position})
 			x.snapSegs = append(x.snapSegs, len(x.segments)-1)
 		}
@@ -75,7 +80,7 @@ func (x *exam) entry(r *Record) {
 	}
 	x.Entries++
 	x.all = id
-	if x.stop != nil {
+	if !x.reads() {
 		return
 	}
 	x.foreigner(r)
@@ -86,6 +91,15 @@ func (x *exam) entry(r *Record) {
 	}
 	x.runs = append(x.runs, run{seg, r.Position, id, id})
 }
+
+// passesOver reports that the segment in hand is one whose rest etcd does not read. A
+// length of 0 ends a segment, and the CRC that the next one begins with is held against
+// that of all before only where there is one (decodeRecord in decoder.go): that is how
+// the oldest segment is passed over from its very beginning on, without a word.
+func (x *exam) passesOver() bool { return len(x.segments) <= x.skipped }
+
+// reads reports that etcd reads what is at hand.
+func (x *exam) reads() bool { return x.stop == nil && !x.passesOver() }
 
 func (x *exam) damaged(d *Damage, rec *Record) {
 	if d.inFlight {
@@ -105,7 +119,10 @@ func (x *exam) damaged(d *Damage, rec *Record) {
 			b.Entry = &EntryID{rec.Entry.Index, rec.Entry.Term}
 		}
 	}
-	stops := x.stop == nil && b.stops()
+	if d.Class == Hidden && !d.Last && x.stop == nil && x.crc == 0 {
+		x.skipped = len(x.segments)
+	}
+	stops := x.reads() && b.stops()
 	// The verdict rests on the first of each segment, and on where etcd stops.
 	first := x.stop == nil && (len(x.Damages) == 0 || x.Damages[len(x.Damages)-1].segment != b.segment)
 	if len(x.Damages) >= maxDamages && !stops && !first {
