@@ -68,14 +68,14 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 		if e.id.Index <= snap.Index || e.id.Index > limit {
 			continue
 		}
-		refuses := Verdict{Outcome: Refuses, cause: NotAMember, At: &e.at, Begins: &snap, replay: v.replay}
+		refuses := Verdict{Outcome: Refuses, cause: NotAMember, At: &e.at, Lost: v.Lost, Begins: &snap, damage: v.damage, replay: v.replay}
 		fresh := x.Database == nil || e.id.Index > x.Database.ConsistentIndex
 		switch e.change {
 		case "":
 			if !known[e.member] && !removed[e.member] {
 				x.standing = isAlien
 				refuses.Message = "failed to update; member unknown"
-				refuses.Why = fmt.Sprintf("entry %d is of member %s, which the database does not know: it is another cluster's, or of a time before that member was added", e.id.Index, e.member)
+				refuses.Why = v.first() + fmt.Sprintf("entry %d is of member %s, which the database does not know: it is another cluster's, or of a time before that member was added", e.id.Index, e.member)
 				return refuses, true
 			}
 		case "add", "add_learner":
@@ -91,7 +91,7 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 			if applies && e.member == x.Member {
 				x.standing = wasRemoved
 				refuses.Message = removedText
-				refuses.Why = fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
+				refuses.Why = v.first() + fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
 				return refuses, true
 			}
 		}
@@ -101,6 +101,7 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 
 // stand judges a member by the members that the cluster has in the end.
 func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
+	first := v.first()
 	switch {
 	case len(known) == 0:
 		return v
@@ -109,12 +110,12 @@ func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
 		return v
 	case removed[x.Member]:
 		x.standing = wasRemoved
-		v.Why = fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with %q", x.Member, removedText)
+		v.Why = first + fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with %q", x.Member, removedText)
 	default:
 		x.standing = isAlien
-		v.Why = fmt.Sprintf("the log is member %s's, and the database does not know it: it is no voter there, so that it never has a leader", x.Member)
+		v.Why = first + fmt.Sprintf("the log is member %s's, and the database does not know it: it is no voter there, so that it never has a leader", x.Member)
 	}
-	v.Outcome, v.cause, v.At, v.Lost, v.damage, v.Seconds = Silent, NotAMember, nil, nil, nil, 0
+	v.Outcome, v.cause = Silent, NotAMember
 	return v
 }
 

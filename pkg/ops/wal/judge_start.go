@@ -101,8 +101,9 @@ func (x *exam) start() Verdict {
 			Why: fmt.Sprintf("entries up to %d are said to be committed, and the log ends at %d", s.Commit, v.replay.Index)}
 	}
 	foreign, over := x.applies(snap, v)
-	v = x.apply(v)
-	v, _ = x.applyMembers(snap, v)
+	if v, _ = x.applyMembers(snap, v); v.cause != NotAMember {
+		v = x.apply(v)
+	}
 	if over {
 		x.Own = &v
 		return foreign
@@ -325,6 +326,14 @@ func refuses(b *Break, message string) Verdict {
 	return Verdict{Outcome: Refuses, Message: message, At: &b.Position, Lost: b.Lost, damage: b, Why: b.Why}
 }
 
+// first are the words of what a start does to the log, where more is to be said.
+func (v *Verdict) first() string {
+	if v.damage == nil {
+		return ""
+	}
+	return v.Why + "; and then: "
+}
+
 // apply is what comes behind the start: entries up to the database's consistent
 // index are not applied again, and that of a member's own announcement is
 // among those that follow.
@@ -334,10 +343,7 @@ func (x *exam) apply(v Verdict) Verdict {
 		return v
 	}
 	tries := db.ConsistentIndex - v.replay.Index - 1
-	first := ""
-	if v.Outcome == Drops {
-		first = v.Why + "; and then: "
-	}
+	first := v.first()
 	v.Outcome, v.cause, v.Seconds = Silent, LogBehindDB, int64(tries)*publishSeconds //nolint:gosec // an index
 	v.Why = first + fmt.Sprintf("the database has consistent index %d and the log that etcd has ends at %d: what is written next is not applied, the member's own "+
 		"announcement included, so that it runs and answers nothing for about %d times %d s", db.ConsistentIndex, v.replay.Index, tries, publishSeconds)

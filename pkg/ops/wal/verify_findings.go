@@ -94,7 +94,7 @@ func (x *exam) judge() {
 // judgeVerdict makes a finding of a verdict.
 func (x *exam) judgeVerdict(v *Verdict) {
 	cause := v.cause
-	if v.damage != nil {
+	if v.damage != nil && cause != NotAMember {
 		cause = string(v.damage.Class)
 	}
 	switch v.Outcome {
@@ -111,8 +111,11 @@ func (x *exam) judgeVerdict(v *Verdict) {
 		x.add(Critical, CauseUnread, x.hint(CauseUnread), "%s", v.Why)
 	case Silent, Refuses:
 		hint := x.hint(cause)
-		if cause == string(Hidden) {
+		switch {
+		case cause == string(Hidden):
 			hint = x.copyFirst()
+		case cause == NotAMember && v.damage != nil && x.Live == "":
+			hint = copyWords + hint
 		}
 		x.add(Critical, cause, hint, "%s", v.Why)
 	}
@@ -198,10 +201,10 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	}
 	x := exam{Verification: *v}
 	switch db := x.Database; {
+	case db != nil && db.unopenable: // opened before the log is looked for
+		x.Verdict = unopenable(db)
 	case misnamed != "":
 		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}
-	case db.unopenable:
-		x.Verdict = unopenable(db)
 	case db.Unread != "":
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}
 	case db.ConsistentIndex > 0 && db.voters() == 1:

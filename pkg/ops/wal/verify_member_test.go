@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
@@ -248,6 +249,36 @@ func (t *trial) put(index uint64, typ raftpb.EntryType, data []byte) {
 	})
 }
 
+// anonymous takes out what members tell of themselves.
+func (t *trial) anonymous() {
+	t.Helper()
+	rewrite(t.T, filepath.Join(t.data, "member", "wal"), 0, func(e *raftpb.Entry) {
+		var r etcdserverpb.InternalRaftRequest
+		if e.GetType() == raftpb.EntryNormal && proto.Unmarshal(e.Data, &r) == nil && r.ClusterMemberAttrSet != nil {
+			e.Data = nil
+		}
+	})
+}
+
+// records are those of the log as it is now, without their data.
+func (t *trial) records() (out []wal.Record) {
+	t.Helper()
+	t.must(wal.Records(t.Context(), t.data, func(r wal.Record) error {
+		r.Data, r.Entry.Data = nil, nil
+		out = append(out, r)
+		return nil
+	}))
+	return out
+}
+
+// end is behind the last of them.
+func (t *trial) end() wal.Position {
+	t.Helper()
+	records := t.records()
+	last := records[len(records)-1]
+	return wal.Position{File: last.File, Offset: last.Offset + last.Size}
+}
+
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -269,6 +300,11 @@ func (t *trial) hold(v *wal.Verification, command local.Command) {
 	ctx := servertest.Context(t, 2*time.Minute)
 	if v.Verdict.Outcome == wal.Silent {
 		t.silent(ctx, c)
+		if at := v.Verdict.At; at != nil && v.Damages[0].Repaired() {
+			if _, err := os.Stat(t.walFile(at.File + ".broken")); err != nil {
+				t.Error(err)
+			}
+		}
 		return
 	}
 	err = c.StartMember(ctx, 0)

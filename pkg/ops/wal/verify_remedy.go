@@ -53,12 +53,15 @@ func (x *exam) remedy() string {
 	return "one of several members: `kvd member replace " + name + "`; the only one: " + restore
 }
 
+// copyWords begin what is to be done with a log of which a start destroys something.
+const copyWords = "copy the WAL folder before anything is started on it; "
+
 // copyFirst is remedy for a log of which a start destroys something.
 func (x *exam) copyFirst() string {
 	if x.Live != "" {
 		return x.remedy()
 	}
-	return "copy the WAL folder before anything is started on it; " + x.remedy()
+	return copyWords + x.remedy()
 }
 
 // rebuilds reports whether a start makes the whole database of the log alone.

@@ -188,6 +188,19 @@ func scenes() []scene {
 		{name: "another cluster's database", outcome: wal.Refuses, cause: "not_a_member", slow: true, hurt: func(t *trial) { db(t, otherDB(t.T, 400)) }},
 		{name: "another cluster's database, older than the snapshot record", outcome: wal.Refuses, cause: "db_behind_snap not_a_member", slow: true,
 			hurt: func(t *trial) { db(t, otherDB(t.T, 5)) }},
+		{name: "another cluster's database, and the last entry cut", outcome: wal.Silent, cause: "not_a_member", says: "is cut off at offset", hurt: func(t *trial) {
+			t.anonymous()
+			db(t, otherDB(t.T, 400))
+			end := t.end()
+			t.must(os.Truncate(t.walFile(end.File), end.Offset-3))
+		}},
+		{name: "another cluster's database, and a length of 0", outcome: wal.Silent, cause: "not_a_member", says: "is filled with zeros", slow: true, hurt: func(t *trial) {
+			t.anonymous()
+			db(t, otherDB(t.T, 400))
+			records := t.records()
+			r := records[len(records)-4]
+			t.change(r.File, r.Offset, func(b []byte) { clear(b[:8]) })
+		}},
 		{name: "the newest .snap file damaged", outcome: wal.Starts, says: "its CRC is stored as", hurt: func(t *trial) {
 			files := t.snapFiles()
 			raw, err := os.ReadFile(files[len(files)-1])
@@ -215,6 +228,13 @@ func scenes() []scene {
 				t.must(os.Remove(t.walFile(s.Name)))
 			}
 			t.must(os.WriteFile(t.walFile("x.wal"), []byte("x"), 0o600))
+		}},
+		{name: "no log, but a file of that kind, and no database either", outcome: wal.Refuses, cause: "no_wal", slow: true, hurt: func(t *trial) {
+			for _, s := range t.v.segments {
+				t.must(os.Remove(t.walFile(s.Name)))
+			}
+			t.must(os.WriteFile(t.walFile("x.wal"), []byte("x"), 0o600))
+			t.mend(filepath.Join(t.data, "member", "snap", "db"), func(b []byte) { clear(b[:8192]) })
 		}},
 	}
 }
