@@ -242,14 +242,23 @@ func heldWithoutLog(path, dir string) error {
 }
 
 // misnamedWAL finds a file that makes etcd look for a log where there is none
-// (Exist in server/storage/wal/util.go).
+// (Exist in server/storage/wal/util.go): in the WAL folder alone, be dir that, the member
+// folder or the data directory.
 func misnamedWAL(dir string) string {
-	for _, sub := range []string{"", "wal", filepath.Join("member", "wal")} {
-		entries, err := os.ReadDir(filepath.Join(dir, sub))
-		for _, e := range entries {
-			if err == nil && strings.HasSuffix(e.Name(), ".wal") {
-				return filepath.Join(sub, e.Name())
+	sub := ""
+	for _, folder := range []string{"member", "snap", "wal"} {
+		if info, err := os.Stat(filepath.Join(dir, folder)); err == nil && info.IsDir() {
+			sub = "wal"
+			if folder == "member" {
+				sub = filepath.Join("member", "wal")
 			}
+			break
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, sub))
+	for _, e := range entries {
+		if err == nil && strings.HasSuffix(e.Name(), ".wal") {
+			return filepath.Join(sub, e.Name())
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,5 +102,39 @@ func TestVerdictOfAnOldestSegmentThatIsPassedOver(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		})
+	}
+}
+
+// etcd looks for a log in the member's WAL folder alone: a file in .wal elsewhere in the
+// data directory is nothing to it.
+func TestAFileInTheDataDirectoryIsNoLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := filepath.Join(dir, "member", "snap", "db")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(db), 0o700), os.WriteFile(db, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		look, file string
+		want       Outcome
+	}{
+		{"", "saved.wal", Starts},
+		{"", "wal/saved.wal", Starts},
+		{"member", "member/saved.wal", Starts},
+		{"", "member/wal/saved.wal", Refuses},
+		{"member", "member/wal/saved.wal", Refuses},
+		{"member/wal", "member/wal/saved.wal", Refuses},
+	} {
+		path := filepath.Join(dir, tc.file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		v, err := Verify(t.Context(), filepath.Join(dir, tc.look), VerifyOptions{})
+		if err != nil || v.Verdict.Outcome != tc.want {
+			t.Errorf("%s, looked at in %q: %+v, %v", tc.file, tc.look, v, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
