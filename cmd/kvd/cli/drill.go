@@ -14,13 +14,21 @@ import (
 
 // newDrillCmd groups the drills.
 func newDrillCmd(app *App) *cobra.Command {
-	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster",
+	return newGroupCmd("drill", "Reproduce, diagnose, remedy and prove on a throwaway cluster", bounded(
 		newDrillNospaceCmd(app, runDrillNospace), newDrillCrashCmd(app, runDrillCrash),
 		newDrillStaleReadCmd(app, runDrillStaleRead), newDrillRestoreCmd(app, runDrillRestore),
 		newDrillWatcherCmd(app, runDrillPain), newDrillEventsCmd(app, runDrillPain),
 		newDrillRelistCmd(app, runDrillPain), newDrillLeaderCmd(app, runDrillPain),
 		newDrillHeartbeatsCmd(app, runDrillPain), newDrillBigListCmd(app, runDrillPain), newDrillEndpointsCmd(app, runDrillPain),
-		newDrillBigObjectsCmd(app, runDrillPain))
+		newDrillBigObjectsCmd(app, runDrillPain))...)
+}
+
+// bounded has commands refuse what no load can be made of, see checkBounds.
+func bounded(cmds ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range cmds {
+		cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkBounds(cmd.Flags()) }
+	}
+	return cmds
 }
 
 // drillOptions are the flags of kvd drill nospace.
