@@ -59,7 +59,7 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 		for _, id := range db.removed {
 			removed[id] = true
 		}
-		if known[x.Member] && db.voters() == 1 {
+		if known[x.Member] && x.votesAlone() {
 			limit = v.replay.Index // the only voter commits all it has
 		}
 	}
@@ -117,6 +117,19 @@ func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
 	}
 	v.Outcome, v.cause = Silent, NotAMember
 	return v
+}
+
+// isLearner reports that the log's member is one that does not vote, by the database.
+func (x *exam) isLearner() bool {
+	return slices.ContainsFunc(x.Database.Members, func(m DatabaseMember) bool { return m.ID == x.Member && m.Learner })
+}
+
+// votesAlone reports that nobody else votes, by the database: such a member makes itself
+// the leader and commits all it has. A learner never does, and without a log it is not
+// known which of the two a member is.
+func (x *exam) votesAlone() bool {
+	db := x.Database
+	return db.voters() == 1 && (len(db.Members) == 1 || x.Member != 0 && !x.isLearner())
 }
 
 // standByDB is the standing of a member whose start does not come as far as the entries,

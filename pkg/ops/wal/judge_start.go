@@ -339,7 +339,7 @@ func (v *Verdict) first() string {
 // among those that follow.
 func (x *exam) apply(v Verdict) Verdict {
 	db := x.Database
-	if db == nil || db.voters() != 1 || db.ConsistentIndex <= v.replay.Index+1 {
+	if db == nil || !x.votesAlone() || db.ConsistentIndex <= v.replay.Index+1 {
 		return v
 	}
 	tries := db.ConsistentIndex - v.replay.Index - 1

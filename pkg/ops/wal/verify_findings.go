@@ -79,11 +79,11 @@ func (x *exam) judge() {
 		case m.Cause == NotAMember && x.standing == isMember:
 			continue // made one by an entry that is not applied yet
 		}
-		if m.Cause == LogBehindDB && x.Database.voters() > 1 {
+		if m.Cause == LogBehindDB && x.Database.voters() > 0 && !x.votesAlone() {
 			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
 		}
 		severity := Critical
-		if m.Cause == LogBehindDB && x.Database.voters() == 1 {
+		if m.Cause == LogBehindDB && x.votesAlone() {
 			severity = Warning // the next leader's first entry takes the place of the one that is missing
 		}
 		m.Hint = x.hint(m.Cause)
@@ -164,7 +164,7 @@ func (x *exam) remark(files []OtherFile) {
 		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
 			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
 		}
-		if db.voters() > 1 && x.Verdict.Outcome != Refuses && x.Live == "" {
+		if db.voters() > 0 && !x.votesAlone() && x.Verdict.Outcome != Refuses && x.Live == "" {
 			x.add(Remark, CauseCompare, "asking a member that is well, `kvd status` shows how far the others are, and `kvd member list` whether this one is among them", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
 				"and whether the cluster has removed it since, only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced, one that was removed ends with %q as soon as it reaches one of them, and waits for a leader until then", n.Last.Index, n.Last.Index, removedText)
 		}
@@ -207,7 +207,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}
 	case db.Unread != "":
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}
-	case db.ConsistentIndex > 0 && db.voters() == 1:
+	case db.ConsistentIndex > 0 && x.votesAlone():
 		x.Verdict = x.apply(x.Verdict)
 	case db.ConsistentIndex > 0:
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "without a log it depends on --initial-cluster-state and on what the peers say"}

@@ -45,9 +45,11 @@ func (x *exam) remedy() string {
 		restore += fmt.Sprintf(", which is without entries %d to %d", lost.From, lost.To)
 	}
 	switch n := db.voters(); {
+	case x.isLearner():
+		return fmt.Sprintf("`kvd member replace %s`, asking a member that is well: this one is a learner, and the others do without it", name)
 	case n > 1:
 		return fmt.Sprintf("`kvd member replace %s`, asking a member that is well; only if most of the %d voters are lost: %s", name, n, restore)
-	case n == 1:
+	case x.votesAlone():
 		return restore
 	}
 	return "one of several members: `kvd member replace " + name + "`; the only one: " + restore
