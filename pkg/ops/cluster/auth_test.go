@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -68,6 +70,17 @@ func TestTokenIsRenewed(t *testing.T) {
 		}
 		<-time.After(2500 * time.Millisecond) // expired, and the member has noticed: it looks once a second
 	}
+	stream, err := m.Snapshot(t.Context())
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	for err == nil {
+		_, err = stream.Next()
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Errorf("snapshot: %v", err)
+	}
+	<-time.After(2500 * time.Millisecond)
 	if _, err := m.Etcd().TimeToLive(t.Context(), 1); err != nil {
 		t.Errorf("lease: %v", err)
 	}

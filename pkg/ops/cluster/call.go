@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 )
@@ -34,7 +35,7 @@ func (c *Client) renewToken(p *pinned) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		used := c.auth.get()
 		err := invoke(ctx, method, req, reply, cc, opts...)
-		if !c.auth.wanted() || !staleToken(used, err) {
+		if !c.auth.wanted() || !staleToken(used, err) || method == pb.Auth_Authenticate_FullMethodName {
 			return err
 		}
 		if lerr := c.loginAnywhere(ctx, "log in", p, &used, unbounded); lerr != nil {
@@ -54,7 +55,7 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 
 // staleToken reports that a request was refused for the token it had, or had not.
 func staleToken(used string, err error) bool {
-	err = rpctypes.Error(err)
+	err = ofServer(err)
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) ||
 		used == "" && errors.Is(err, rpctypes.ErrUserEmpty)
 }

@@ -73,10 +73,7 @@ func Classify(op, endpoint string, err error) *fault.Error {
 		return known
 	}
 	e := &fault.Error{Op: op, Subject: endpoint}
-	err = rpctypes.Error(err)
-	if why := refused(err.Error()); why != nil {
-		err = why
-	}
+	err = ofServer(err)
 	for _, v := range serverVerdicts() {
 		if errors.Is(err, v.is) {
 			e.Kind, e.Cause, e.Msg, e.Hint = v.kind, v.cause, v.msg, v.hint
@@ -98,6 +95,17 @@ func Classify(op, endpoint string, err error) *fault.Error {
 		return deadline(e)
 	}
 	return classifyStatus(e, err)
+}
+
+// ofServer is the error that a server means, where it is one of etcd's own.
+func ofServer(err error) error {
+	if err == nil {
+		return nil
+	}
+	if why := refused(rpctypes.ErrorDesc(err)); why != nil {
+		return why
+	}
+	return rpctypes.Error(err)
 }
 
 // classifyStatus reads errors that gRPC itself makes, or a server that is not

@@ -145,7 +145,7 @@ func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
 // refused.
 func (c *Client) credentials(p *pinned) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithPerRPCCredentials(&c.auth),
-		grpc.WithChainUnaryInterceptor(c.renewToken(p)), grpc.WithChainStreamInterceptor(c.renewWatch(p))}
+		grpc.WithChainUnaryInterceptor(c.renewToken(p)), grpc.WithChainStreamInterceptor(c.renewStream(p))}
 }
 
 // failFast undoes etcd's client's WaitForReady, with which a request to a closed

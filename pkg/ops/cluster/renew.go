@@ -21,19 +21,34 @@ func newToken() error {
 // one that stands goes on whatever happens to its token; one that begins, or begins
 // anew after its member was restarted, may have a token that has expired or that
 // nobody knows any more, or none because authentication was off when it was asked for.
-func (c *Client) renewWatch(p *pinned) grpc.StreamClientInterceptor {
-	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		if !c.auth.wanted() || method != pb.Watch_Watch_FullMethodName {
-			return open(ctx, desc, cc, method, opts...)
+func (c *Client) renewWatch(ctx context.Context, p *pinned, open func(context.Context) (grpc.ClientStream, error)) (grpc.ClientStream, error) {
+	w := &renewedWatch{c: c, p: p, ctx: ctx, used: c.auth.get()}
+	var err error
+	ctx, w.end = context.WithCancel(ctx)
+	if w.ClientStream, err = open(ctx); err != nil {
+		w.end()
+		return nil, err
+	}
+	return w, nil
+}
+
+// renewStream has streams that are refused for their token log in, as renewToken has
+// requests with one answer.
+func (c *Client) renewStream(p *pinned) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		open := func(ctx context.Context) (grpc.ClientStream, error) { return streamer(ctx, desc, cc, method, opts...) }
+		switch {
+		case !c.auth.wanted():
+		case method == pb.Watch_Watch_FullMethodName:
+			return c.renewWatch(ctx, p, open)
+		case !desc.ClientStreams:
+			s := &renewedStream{c: c, p: p, ctx: ctx, used: c.auth.get()}
+			s.open = func() (grpc.ClientStream, error) { return open(ctx) }
+			var err error
+			s.ClientStream, err = s.open()
+			return s, err
 		}
-		w := &renewedWatch{c: c, p: p, ctx: ctx, used: c.auth.get()}
-		var err error
-		ctx, w.end = context.WithCancel(ctx)
-		if w.ClientStream, err = open(ctx, desc, cc, method, opts...); err != nil {
-			w.end()
-			return nil, err
-		}
-		return w, nil
+		return open(ctx)
 	}
 }
 

@@ -86,13 +86,23 @@ func refusal(reason string) error {
 	return errors.New("the member ended the watch: " + reason)
 }
 
-// refused is the error that a server writes as text into a watch that it does not
-// begin, which etcd's own client hands on as that text (watch.go, addSubstream); nil if
-// it is none of these.
+// refused is the error that a server gives as a text of its own; nil if it is none of
+// these. Into a watch that it does not begin it writes that of its gRPC error, which etcd's
+// own client hands on (watch.go, addSubstream). A snapshot, a defragmentation and a hash
+// are refused by servers before 3.6 in the words of its store of users
+// (authMaintenanceServer in v3rpc/maintenance.go; server/v3/auth/store.go).
 func refused(reason string) error {
-	for _, known := range []error{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCAuthOldRevision, rpctypes.ErrGRPCUserEmpty} {
-		if reason == known.Error() {
-			return rpctypes.Error(known)
+	for _, known := range []struct {
+		is  error
+		own string
+	}{
+		{rpctypes.ErrGRPCPermissionDenied, "auth: permission denied"},
+		{rpctypes.ErrGRPCInvalidAuthToken, "auth: invalid auth token"},
+		{rpctypes.ErrGRPCAuthOldRevision, "auth: revision in header is old"},
+		{rpctypes.ErrGRPCUserEmpty, "auth: user name is empty"},
+	} {
+		if reason == known.is.Error() || reason == known.own {
+			return rpctypes.Error(known.is)
 		}
 	}
 	return nil
