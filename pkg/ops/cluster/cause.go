@@ -24,6 +24,7 @@ const (
 	CauseNotEtcd            = "not_etcd"                 // something else answers there
 	CausePeerPort           = "peer_port"                // etcd's port for its peers
 	CauseMetricsPort        = "metrics_port"             // etcd's port for metrics and health, or HTTP only
+	CauseGRPCProxy          = "grpc_proxy"               // etcd's grpc-proxy, which stands for no member
 	CauseNotStarted         = "not_started"              // added to the cluster, never started
 	CauseOtherMember        = "other_member"             // the address leads to another member than it should
 	CauseOtherCluster       = "other_cluster"            // the address leads to a member of another cluster

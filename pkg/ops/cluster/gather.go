@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/ops/fault"
@@ -143,8 +144,20 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
 		a.err = err
 		return a
 	}
+	if slices.ContainsFunc(list.Members, func(m *pb.Member) bool { return m.GetID() == 0 }) {
+		// Whose status that was is chance, and the next request may go to another.
+		return answer{endpoint: endpoint, err: errGRPCProxy(endpoint)}
+	}
 	a.members = membersOf(list.Members)
 	return a
+}
+
+// errGRPCProxy is for an endpoint whose members have no ID: etcd's grpc-proxy lists itself
+// in their place (MemberList in server/v3/proxy/grpcproxy/cluster.go).
+func errGRPCProxy(endpoint string) error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseGRPCProxy, Op: "status", Subject: endpoint,
+		Msg:  "an etcd grpc-proxy answers there, which tells of itself instead of the members and asks any of them",
+		Hint: "give the members' own endpoints: those that the proxy has with its --endpoints"}
 }
 
 // askMember asks a member at each of the URLs it advertises until one answers.
