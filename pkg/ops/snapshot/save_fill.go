@@ -134,7 +134,7 @@ func (s *save) receiveInto(stream *cluster.SnapshotStream, w io.Writer) (*hashin
 // manifest begins with what the stream says of itself.
 func (s *save) manifest(h *hashing) *Manifest {
 	sum := h.fileSum()
-	return &Manifest{SizeBytes: h.at, SHA256: sum, SnapshotBytes: h.at, SnapshotSHA256: sum, DataSHA256: h.out.pages}
+	return &Manifest{Format: manifestFormat, SizeBytes: h.at, SHA256: sum, SnapshotBytes: h.at, SnapshotSHA256: sum, DataSHA256: h.out.pages}
 }
 
 // check judges the snapshot as `kvd snapshot verify` does, with the hashes that
