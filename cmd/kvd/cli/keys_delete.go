@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ func runKeysDelete(ctx context.Context, app *App, o keysDeleteOptions) error {
 	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (_ *plan.Plan, err error) {
 		if o.state != "" {
 			if o.Known, err = ops.KnownRevisions(ctx, client, o.Select.OlderThan, o.state); err != nil {
-				return nil, err
+				return nil, withoutSamples(err, o.Select.OlderThan)
 			}
 		}
 		if !o.none {
@@ -99,4 +100,14 @@ func runKeysDelete(ctx context.Context, app *App, o keysDeleteOptions) error {
 		}
 		return ops.PlanDelete(ctx, client, view, o.DeleteOptions, app.Progress())
 	})
+}
+
+// withoutSamples gives the error of an age that can't be told the flags of this command.
+func withoutSamples(err error, age time.Duration) error {
+	var e *fault.Error
+	if fault.CauseOf(err) == "no_samples" && errors.As(err, &e) {
+		return e.On(keysDeleteOp, "--older-than").WithHint(fmt.Sprintf("leave `kvd compact --schedule … --keep-duration %s --state-dir DIR` running, which takes them, "+
+			"and give the same --state-dir here; or leave it out: then objects go by their own age, and other keys stay", age))
+	}
+	return err
 }
