@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -136,12 +137,19 @@ func unreachable(u string, err error) error {
 	switch {
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &cert):
 		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "check --cacert and the names in the member's certificate"
-	case strings.Contains(err.Error(), "tls: certificate required"), strings.Contains(err.Error(), "tls: bad certificate"):
-		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "the member wants a client certificate: give --cert and --key"
+	case endedByAlert(err):
+		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "the member wants a client certificate, and one that it accepts: give --cert and --key, and check their dates and who issued them"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Msg, e.Err = "no answer in time", nil
 	}
 	return e
+}
+
+// endedByAlert reports that the server ended the TLS handshake. Which alert it chooses for
+// a certificate that it lacks or does not accept depends on the reason and the version.
+func endedByAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && !strings.Contains(err.Error(), "protocol version")
 }
 
 // inner drops the "Get <url>:" that net/http puts before its errors: the subject

@@ -3,8 +3,12 @@ package metrics_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +16,7 @@ import (
 
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/server/servertest"
 )
 
 func TestFetch(t *testing.T) {
@@ -103,6 +108,44 @@ func TestOverrides(t *testing.T) {
 	for _, bad := range []string{"", "cp-1", "=http://x", "cp-1=", "cp-1=unix:///tmp/x", "cp-1=http://"} {
 		if _, err := metrics.ParseOverrides([]string{bad}); fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A member that does not accept our certificate says so in a TLS alert, whichever it
+// chooses: that is no reason to look for its metrics elsewhere.
+func TestFetchWithACertificateThatIsNotAccepted(t *testing.T) {
+	certs := servertest.NewCerts(t)
+	load := func(p servertest.Pair) tls.Certificate {
+		c, err := tls.LoadX509KeyPair(p.Cert, p.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ca, err := os.ReadFile(certs.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hist)) }))
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{load(certs.Server)}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	for name, with := range map[string][]tls.Certificate{"none": nil, "another CA": {load(certs.OtherClient)}, "expired": {load(certs.ExpiredClient)}} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			own := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				if len(with) == 0 {
+					return &tls.Certificate{}, nil
+				}
+				return &with[0], nil
+			}
+			c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, GetClientCertificate: own, MinVersion: version, MaxVersion: version}}}
+			if _, err := metrics.Fetch(t.Context(), c, srv.URL); fault.KindOf(err) != fault.Denied || fault.CauseOf(err) != "metrics_certificate" || !strings.Contains(fault.HintOf(err), "--cert") {
+				t.Errorf("%s, %s: %v (%s, %s)", name, tls.VersionName(version), err, fault.CauseOf(err), fault.HintOf(err))
+			}
 		}
 	}
 }
