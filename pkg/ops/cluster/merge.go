@@ -136,7 +136,7 @@ func mergeAlarms(v View) []Alarm {
 		}
 		for _, a := range m.Status.Alarms {
 			k := key{a.MemberID, a.Type}
-			who[k] = append(who[k], m.Name)
+			who[k] = append(who[k], cmp.Or(m.Name, FormatID(m.ID)))
 		}
 	}
 	out := make([]Alarm, 0, len(who))

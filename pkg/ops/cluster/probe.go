@@ -103,7 +103,11 @@ func dialCause(t dialTarget, err error) *fault.Error {
 	e := &fault.Error{Kind: fault.Unavailable}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		return fill(e, e.Kind, CauseConnectionRefused, "connection refused: nothing listens on port "+t.port,
+		where := "port " + t.port
+		if t.network == "unix" {
+			where = "the socket " + t.addr
+		}
+		return fill(e, e.Kind, CauseConnectionRefused, "connection refused: nothing listens on "+where,
 			"is etcd running there, and is this the port of its --listen-client-urls?")
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fill(e, e.Kind, CauseUnreachable, "there is no route to this host", "check the address, and the network between here and there")

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -280,5 +282,33 @@ func TestFindMember(t *testing.T) {
 		if _, err := v.FindMember(s); fault.CauseOf(err) != cause || fault.KindOf(err) != fault.Usage {
 			t.Errorf("%q: %v", s, err)
 		}
+	}
+}
+
+// What this host forbids is no word of the member: it may be down all the same.
+func TestForbiddenByThisHostIsNotAlive(t *testing.T) {
+	v := picture("leader", "follower", "dead")
+	v.Members[2].Err = dialCause(dialTarget{network: "tcp", addr: "10.0.0.3:2379", port: "2379"}, &net.OpError{Op: "dial", Err: syscall.EPERM})
+	if fault.KindOf(v.Members[2].Err) != fault.Denied || v.Members[2].Alive() || v.FailuresTolerated() != 0 {
+		t.Errorf("alive %v, tolerated %d: %v", v.Members[2].Alive(), v.FailuresTolerated(), v.Members[2].Err)
+	}
+	v.Members[2].Err = fmt.Errorf("wrapped: %w", &fault.Error{Kind: fault.Denied, Cause: CauseClientCertRequired})
+	if !v.Members[2].Alive() {
+		t.Error("one that wants a certificate is alive")
+	}
+}
+
+func TestSocketThatIsNotThere(t *testing.T) {
+	e := dialCause(dialTarget{network: "unix", addr: "/run/etcd.sock"}, &net.OpError{Op: "dial", Err: syscall.ENOENT})
+	if e.Cause != CauseConnectionRefused || !strings.HasSuffix(e.Msg, "nothing listens on the socket /run/etcd.sock") {
+		t.Error(e)
+	}
+}
+
+// Without the member list a member has no name, and says its alarms all the same.
+func TestAlarmOfAMemberWithoutAName(t *testing.T) {
+	v := View{Members: []Member{{ID: 0xab, Status: &Status{Alarms: []Alarm{{MemberID: 0xab, Type: AlarmNoSpace}}}}}}
+	if got := mergeAlarms(v); len(got) != 1 || got[0].Source != "status of ab" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -136,9 +136,9 @@ func (m Member) Label() string {
 }
 
 // Alive reports that the member is there: it answered, or it refused us, which
-// something that is down can't do.
+// something that is down can't do. That this host lets nobody connect there says nothing.
 func (m Member) Alive() bool {
-	return m.Status != nil || (m.Err != nil && fault.KindOf(m.Err) == fault.Denied)
+	return m.Status != nil || (m.Err != nil && fault.KindOf(m.Err) == fault.Denied && fault.CauseOf(m.Err) != CauseUnreachable)
 }
 
 // Lag returns how many committed raft entries the member has still to apply,
