@@ -53,10 +53,11 @@ type answer struct {
 
 // View takes a picture of the whole cluster: every given endpoint is asked for
 // its status and its member list, and every member that none of them turned out
-// to be is asked at the URLs it advertises, all in parallel and each within
-// DialTimeout plus MemberTimeout. Nothing needs the quorum. A member that can't
-// be reached is in the view with its error. View itself fails only if no
-// endpoint at all answered, with one error per endpoint; Unreached has them too.
+// to be is asked at the URLs it advertises, all in parallel. For each address that is
+// DialTimeout at most, and MemberTimeout for each of its requests: a login if there is a
+// user, the status (twice where a connection was lost), the list. Only the login needs the
+// quorum. A member that can't be reached is in the view with its error. View itself
+// fails only if no endpoint at all answered, with one error per endpoint; Unreached has them too.
 func (c *Client) View(ctx context.Context) (View, error) {
 	v := View{At: time.Now(), Source: c.cfg.Source}
 	given := c.askAll(ctx, c.cfg.Endpoints)
