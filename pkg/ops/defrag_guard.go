@@ -58,8 +58,8 @@ func (d *defragmentation) lookAgain(ctx context.Context, m cluster.Member) error
 		}
 		err = refusal(m, gates(view, m, d.opts.MaxLag))
 	}
-	if err == nil && view.Leader == m.ID && len(view.Voters()) > 1 {
-		err = d.moveAway(ctx, view, m)
+	if err == nil {
+		err = d.handOver(ctx, view, m)
 	}
 	if err == nil {
 		return nil

@@ -36,6 +36,15 @@ func (d *defragmentation) moveStep(m cluster.Member, later bool) plan.Step {
 	return s
 }
 
+// handOver moves the leadership away from a member that has it after all: an election
+// came in between, and the plan knew another leader.
+func (d *defragmentation) handOver(ctx context.Context, view cluster.View, m cluster.Member) error {
+	if view.Leader != m.ID || len(view.Voters()) <= 1 {
+		return nil
+	}
+	return d.moveAway(ctx, view, m)
+}
+
 // moveAway moves the leadership from one member to the best of the others, and
 // lets the cluster settle.
 func (d *defragmentation) moveAway(ctx context.Context, view cluster.View, from cluster.Member) error {

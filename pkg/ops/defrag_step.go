@@ -59,11 +59,8 @@ func percent(part, of int64) float64 {
 // member defragments one member, whatever it takes to learn how that ended, and
 // measures what came of it.
 func (d *defragmentation) member(ctx context.Context, view cluster.View, m cluster.Member, r *plan.StepResult) error {
-	if view.Leader == m.ID && len(view.Voters()) > 1 {
-		// An election came in between: the plan knew another leader.
-		if err := d.moveAway(ctx, view, m); err != nil {
-			return err
-		}
+	if err := d.handOver(ctx, view, m); err != nil {
+		return err
 	}
 	r.BeforeBytes, r.AfterBytes, r.Reason = plan.Bytes(m.Status.DBSize), nil, ""
 	if err := d.hooks.before(ctx, m, *m.Status); err != nil {
