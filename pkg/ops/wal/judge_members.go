@@ -132,6 +132,10 @@ func (x *exam) votesAlone() bool {
 	return db.voters() == 1 && (len(db.Members) == 1 || x.Member != 0 && !x.isLearner())
 }
 
+// othersVote reports that somebody else may vote, by the database: only those know what
+// this member had acknowledged.
+func (x *exam) othersVote() bool { return x.Database.voters() > 0 && !x.votesAlone() }
+
 // standByDB is the standing of a member whose start does not come as far as the entries,
 // by the database alone, and what the log adds to it.
 func (x *exam) standByDB() {

@@ -79,7 +79,7 @@ func (x *exam) judge() {
 		case m.Cause == NotAMember && x.standing == isMember:
 			continue // made one by an entry that is not applied yet
 		}
-		if m.Cause == LogBehindDB && x.Database.voters() > 0 && !x.votesAlone() {
+		if m.Cause == LogBehindDB && x.othersVote() {
 			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
 		}
 		severity := Critical
@@ -164,7 +164,7 @@ func (x *exam) remark(files []OtherFile) {
 		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
 			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
 		}
-		if db.voters() > 0 && !x.votesAlone() && x.Verdict.Outcome != Refuses && x.Live == "" {
+		if x.othersVote() && x.Verdict.Outcome != Refuses && x.Live == "" {
 			x.add(Remark, CauseCompare, "asking a member that is well, `kvd status` shows how far the others are, and `kvd member list` whether this one is among them", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
 				"and whether the cluster has removed it since, only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced, one that was removed ends with %q as soon as it reaches one of them, and waits for a leader until then", n.Last.Index, n.Last.Index, removedText)
 		}
