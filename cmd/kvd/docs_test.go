@@ -177,24 +177,21 @@ func clusterForDocs(t *testing.T, kvd, kind, dir string) []string {
 }
 
 // fillForDocs writes one key over and over until the cluster is read-only, so
-// that almost all of the file is history. It ends with small values: a large one
-// is refused where a small one would still fit, and then the alarm could be
-// disarmed for good.
+// that almost all of the file is history.
 func fillForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	t.Helper()
-	for _, size := range []int{256 << 10, 32 << 10, 4 << 10, 1 << 10} {
-		if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+	const key, size = "/registry/configmaps/default/busy", 256 << 10
+	for {
+		_, err := client.Put(ctx, key, strings.Repeat("v", size))
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		for value := strings.Repeat("v", size); ; {
-			_, err := client.Put(ctx, "/registry/configmaps/default/busy", value)
-			if errors.Is(err, rpctypes.ErrNoSpace) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	}
+	if err := fillRest(ctx, client, key, size); err != nil {
+		t.Fatal(err)
 	}
 	if err := sizesSettled(ctx, client); err != nil {
 		t.Fatal(err)

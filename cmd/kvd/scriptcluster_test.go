@@ -195,11 +195,34 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	for n := 0; count == 0 || n < count; n++ {
 		_, err := client.Put(ctx, prefix+strconv.Itoa(n%keys), value, opts...)
 		if count == 0 && errors.Is(err, rpctypes.ErrNoSpace) {
+			ts.Check(fillRest(ctx, client, prefix+"last", size))
 			break
 		}
 		ts.Check(err)
 	}
 	ts.Check(sizesSettled(ctx, client))
+}
+
+// fillRest takes what is left where a put of size bytes was refused, down to 1 KiB:
+// a large value is refused where a small one would still fit, and then the alarm
+// could be disarmed for good.
+func fillRest(ctx context.Context, client *clientv3.Client, key string, size int) error {
+	for size > 1<<10 {
+		size = max(size/8, 1<<10)
+		if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+			return err
+		}
+		for {
+			_, err := client.Put(ctx, key, strings.Repeat("v", size))
+			if errors.Is(err, rpctypes.ErrNoSpace) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // sizesSettled waits until every member that answers tells the same sizes twice,
