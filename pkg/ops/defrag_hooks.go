@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-shellwords"
@@ -99,6 +100,11 @@ func runHook(ctx context.Context, timeout time.Duration, flag string, argv, env 
 	cmd := exec.CommandContext(rctx, argv[0], argv[1:]...) //nolint:gosec // the user's own command
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &out, &out
+	// A session of its own: a Ctrl-C on kvd's terminal lets the step in hand end, and
+	// does not interrupt the command in the middle of it; one that would ask something
+	// there fails at once. What it started in it ends with it, where it took too long.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for what it started and left holding its output
 	err := cmd.Run()
 	switch {
