@@ -85,11 +85,8 @@ func PlanDefrag(ctx context.Context, client *cluster.Client, view cluster.View, 
 }
 
 func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink, late bool) (*plan.Plan, error) {
-	urls, err := metrics.ParseOverrides(o.MetricsURLs)
+	urls, err := o.metricsOf(view)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkOverrides("defrag", urls, view); err != nil {
 		return nil, err
 	}
 	if !late { // else sizes are looked at when each member's turn comes
@@ -219,6 +216,15 @@ func selectMembers(view cluster.View, names []string) ([]cluster.Member, error) 
 		seen[m.ID] = true
 	}
 	return out, nil
+}
+
+// metricsOf reads MetricsURLs, which name members of the view.
+func (o DefragOptions) metricsOf(view cluster.View) (metrics.Overrides, error) {
+	urls, err := metrics.ParseOverrides(o.MetricsURLs)
+	if err != nil {
+		return nil, err
+	}
+	return urls, checkOverrides("defrag", urls, view)
 }
 
 func checkOverrides(op string, urls metrics.Overrides, view cluster.View) error {

@@ -42,7 +42,7 @@ func (d *defragmentation) roomForCopy(view cluster.View, planned cluster.Member)
 		return &fault.Error{Kind: fault.Refused, Cause: "disk_space", Op: "defrag", Subject: m.Label(),
 			Msg: fmt.Sprintf("gate \"room for the copy\": it needs about %s in %s, where %s are free",
 				binary(need), disk.dir, binary(disk.free)),
-			Hint: hint + "; `kvd defrag --skip-disk-check` if this looks at the wrong disk"}
+			Hint: hint + "; --skip-disk-check if this looks at the wrong disk"}
 	}
 	return nil
 }

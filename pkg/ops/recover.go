@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	if _, err := o.Defrag.metricsOf(view); err != nil { // also where no member will be defragmented
+		return nil, err
+	}
 	r := &recovery{client: client, opts: o, recorded: view, sink: sink,
 		compact: &compaction{client: client, opts: o.Compact, sink: sink}}
 	if err := r.refuse(view); err != nil {
@@ -89,7 +93,7 @@ func (o RecoverOptions) check() error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm recover",
 			Msg: fmt.Sprintf("--keep-revisions %d: want 0 or more, or -1 to let kvd choose", o.KeepRevisions)}
 	}
-	return o.Compact.check("alarm recover")
+	return errors.Join(o.Compact.check("alarm recover"), o.Defrag.check())
 }
 
 // refuse names what makes a rescue impossible from the start.

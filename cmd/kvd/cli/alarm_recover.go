@@ -28,6 +28,7 @@ func (o *alarmRecoverOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.KeepRevisions, "keep-revisions", o.KeepRevisions, "revisions of history to leave in place; -1: kvd chooses, at most 1000")
 	fs.Int64Var(&o.Compact.Step, "step", o.Compact.Step, "compact at most this many revisions at once (0: all at once)")
 	fs.DurationVar(&o.Compact.Pause, "pause", o.Compact.Pause, "pause between two steps of the compaction")
+	addDefragLookFlags(fs, &o.Defrag)
 }
 
 func newAlarmRecoverCmd(app *App, run func(context.Context, *App, alarmRecoverOptions) error) *cobra.Command {

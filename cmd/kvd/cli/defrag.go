@@ -40,6 +40,12 @@ func (o *defragOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BeforeMember, "before-member", "", "`command` to run before each member; if it fails, the member is skipped, and the run ends with 5, or with 6 where anything was done")
 	fs.StringVar(&o.AfterMember, "after-member", "", "`command` to run after each member; if it fails, the run stops (exit 6)")
 	fs.DurationVar(&o.HookTimeout, "hook-timeout", o.HookTimeout, "how long each of these commands may take")
+	addDefragLookFlags(fs, &o.DefragOptions)
+}
+
+// addDefragLookFlags adds what says where to look for things that a cluster does not
+// tell of its members, for every command that defragments.
+func addDefragLookFlags(fs *pflag.FlagSet, o *ops.DefragOptions) {
 	fs.StringVar(&o.DataDir, "data-dir", "", "data directory of the member on this machine, to look for room for the copy (default: found by itself)")
 	fs.BoolVar(&o.SkipDiskCheck, "skip-disk-check", false, "do not look for room for the copy")
 	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
