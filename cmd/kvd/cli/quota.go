@@ -34,7 +34,7 @@ func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
 	o.sample = byteSize(o.Look.SampleBytes)
 	o.client.addFlags(fs)
 	o.quota.addFlags(fs)
-	fs.IntVar(&o.top, "top", 10, "how many prefixes and namespaces to list (json has all)")
+	fs.IntVar(&o.top, "top", 10, "how many prefixes and namespaces to list; 0 lists all (json has all)")
 	fs.Var(&o.sample, "sample", "read at most this much: names of keys and a sample of the values")
 	fs.BoolVar(&o.Look.Exact, "exact", false, "read every live value instead of a sample")
 	fs.StringVar(&o.prefix, "prefix", "", `look only at keys with this prefix, written as kvd prints it: \x00 is a byte`)

@@ -158,7 +158,8 @@ func drawContent(w io.Writer, u keyspace.Usage, top int) error {
 	return spaceColumns().Write(w, first(u.Spaces, top))
 }
 
-func first[T any](rows []T, n int) []T { return rows[:min(n, len(rows))] }
+// first returns the first n rows, all for 0.
+func first[T any](rows []T, n int) []T { return rows[:min(cmp.Or(n, len(rows)), len(rows))] }
 
 func estimateColumns[T any](of func(T) keyspace.Estimate) render.Columns[T] {
 	return render.Columns[T]{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 
 	"kvd/pkg/ops/fault"
@@ -11,18 +12,34 @@ import (
 
 // reportFile is where --report goes: opened before anything is done, so that a
 // path that cannot be written is found while nothing has happened yet.
-type reportFile struct{ f *os.File }
+type reportFile struct {
+	f    *os.File
+	made bool // it was not there before
+}
 
 func openReport(path string) (*reportFile, error) {
 	if path == "" {
 		return &reportFile{}, nil
 	}
+	_, absent := os.Lstat(path)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Usage, Cause: "report_file", Op: "open report file", Err: err,
 			Hint: "give --report a path that can be written; nothing was changed"}
 	}
-	return &reportFile{f: f}, nil
+	return &reportFile{f: f, made: errors.Is(absent, fs.ErrNotExist)}, nil
+}
+
+// discard closes a file for which there is no report, since nothing was run, and
+// takes away the empty one that it has made.
+func (r *reportFile) discard() {
+	if r.f == nil {
+		return
+	}
+	if info, err := r.f.Stat(); r.made && err == nil && info.Size() == 0 {
+		_ = os.Remove(r.f.Name()) // an empty file more is no reason to say anything
+	}
+	_ = r.close()
 }
 
 // append writes the report of a run that ended with an error of the kind ended,

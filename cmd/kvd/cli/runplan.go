@@ -56,9 +56,11 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 	}
 	_ = drawReport(a.IO.Err, shown) // a reader who left has seen enough
 	if err := p.Check(ctx); err != nil {
+		out.discard()
 		return err // said before anybody is asked, while nothing has happened
 	}
 	if err := a.confirm(ctx, f.Yes, "run this plan?"); err != nil {
+		out.discard()
 		return err
 	}
 	report, err := p.Run(ctx, a.interrupts.goGentle(nil), a.Progress())
