@@ -47,7 +47,7 @@ func (d *defragmentation) guard(ctx context.Context, m cluster.Member) (cluster.
 	return view, d.undisturbed(ctx, view, m)
 }
 
-// lookAgain asks the gates once more, of a member that the --before-member command was
+// lookAgain asks once more what guard has asked, of a member that the --before-member command was
 // run for meanwhile.
 func (d *defragmentation) lookAgain(ctx context.Context, m cluster.Member) error {
 	view, err := d.c.View(ctx)
@@ -57,6 +57,9 @@ func (d *defragmentation) lookAgain(ctx context.Context, m cluster.Member) error
 			return plan.Skip(removedSince)
 		}
 		err = refusal(m, gates(view, m, d.opts.MaxLag))
+	}
+	if err == nil {
+		err = d.undisturbed(ctx, view, m)
 	}
 	if err == nil {
 		err = d.handOver(ctx, view, m)
