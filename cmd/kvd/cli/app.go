@@ -81,6 +81,9 @@ func (a *App) Run(ctx context.Context, args []string) int {
 		}
 		err = e
 	}
+	if fault.KindOf(err) == fault.Usage && a.Global.Output == render.Table && len(args) > 0 && args[0] != "serve" { // whose -o is its own
+		a.Global.Output = askedOutput(args, a.Getenv)
+	}
 	a.printError(err)
 	return codeOf(err, in.signal())
 }
