@@ -1,26 +1,35 @@
 package diagnose
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 
+	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/snapshot"
 )
 
+// clockSkew is how far ahead of this machine's the clock of another may be that made a
+// backup, or that of the server whose disk it is on.
+const clockSkew = 5 * time.Minute
+
 // AddBackups looks for the newest snapshot in a folder and below it. Its time is
-// that of its manifest, or of the file where there is none. What cannot be read is noted,
-// and the rest looked at all the same.
+// that of its manifest, or of the file where there is none, and of what a link leads to.
+// What cannot be read is noted, and the rest looked at all the same. Of each file no more
+// is read than shows what it is: whether it is whole, `kvd snapshot verify` tells.
 func (in *Input) AddBackups(dir string) {
 	b := Backups{Dir: dir}
+	root := dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		root = real // a walk does not go into a link
+	}
 	var unread error
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			unread = cmp.Or(unread, err)
 			return nil
@@ -28,21 +37,26 @@ func (in *Input) AddBackups(dir string) {
 		if d.IsDir() || strings.HasPrefix(d.Name(), ".") || noBackup(path) {
 			return nil
 		}
-		info, err := d.Info()
+		info, err := os.Stat(path)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) { // removed since, as old ones are
 				unread = cmp.Or(unread, err)
 			}
 			return nil
 		}
-		at := info.ModTime()
-		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && !m.EndedAt.IsZero() {
-			at = m.EndedAt
+		at, cut := info.ModTime(), cutShort(path, info.Size())
+		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && m.File == d.Name() && !m.EndedAt.IsZero() {
+			switch {
+			case m.SizeBytes == info.Size():
+				at = m.EndedAt
+			case m.SizeBytes > info.Size() && cut == "":
+				cut = fmt.Sprintf("it has %d of the %d bytes that its manifest tells", info.Size(), m.SizeBytes)
+			}
 		}
-		b.Count++
-		if at.After(b.At) {
-			b.Newest, b.At = path, at
+		if rel, err := filepath.Rel(root, path); err == nil {
+			path = filepath.Join(dir, rel)
 		}
+		b.take(in.At, BackupFile{Name: path, At: at, Why: cut})
 		return nil
 	})
 	if unread != nil {
@@ -52,37 +66,36 @@ func (in *Input) AddBackups(dir string) {
 	in.Backups = &b
 }
 
-// noBackup reports files that lie beside snapshots and are none: those that are empty or
-// text, as manifests, checksums and the log of a job that fails are, and what etcdctl was
-// writing when it ended (partpath in client/v3/snapshot/v3_snapshot.go).
-func noBackup(path string) bool {
-	if strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".part") {
-		return true
+// take counts a file as a backup, or says why it is none to rely on.
+func (b *Backups) take(now time.Time, f BackupFile) {
+	newest := &b.Cut
+	switch {
+	case f.Why != "":
+	case f.At.After(now.Add(clockSkew)):
+		f.Why = "its time, " + f.At.Format(time.RFC3339) + ", is in the future here, so that it tells no age"
+		newest = &b.Ahead
+	default:
+		b.Count++
+		if f.At.After(b.At) {
+			b.Newest, b.At = f.Name, f.At
+		}
+		return
 	}
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() { // to open a pipe would wait for ever
-		return true
+	if newest.Name == "" || f.At.After(newest.At) {
+		*newest = f
 	}
+}
+
+// cutShort says how much is missing of a file of pages, by its meta pages.
+func cutShort(path string, size int64) string {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // it is there, and old or new
+		return ""
 	}
 	defer f.Close() //nolint:errcheck // only read
-	var head [512]byte
-	n, err := io.ReadFull(f, head[:])
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false
+	db, err := dbfile.New(path, f, size)
+	if err != nil || db.DataSize() <= size {
+		return ""
 	}
-	return isText(head[:n]) && !isEncrypted(head[:n])
-}
-
-// isText reports that nothing in b is what only binary data have.
-func isText(b []byte) bool {
-	return !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' && !strings.ContainsRune("\t\n\r\f\x1b", rune(c)) })
-}
-
-// isEncrypted knows snapshots that are text as they were encrypted so: by gpg and age
-// with --armor, by age for many recipients, by openssl enc -a and by ansible-vault.
-func isEncrypted(b []byte) bool {
-	return slices.ContainsFunc([]string{"-----BEGIN ", "age-encryption.org/", "U2FsdGVkX1", "$ANSIBLE_VAULT;"},
-		func(begins string) bool { return bytes.HasPrefix(b, []byte(begins)) })
+	return fmt.Sprintf("it is cut short: %d bytes of its pages are missing", db.DataSize()-size)
 }

@@ -1,7 +1,11 @@
 package diagnose_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +73,108 @@ func TestWhatIsABackup(t *testing.T) {
 	write("b/new.db", time.Hour, db...)
 	if r = look(); r.Has("KVD-OPS-002") || len(r.NotLooked) != 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// packed makes a tar archive of files, compressed.
+func packed(t *testing.T, files ...[]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for _, f := range files {
+		err := w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Size: int64(len(f)), Mode: 0o600})
+		if _, werr := w.Write(f); err != nil || werr != nil {
+			t.Fatal(err, werr)
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func zipped(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// The archives, logs and half files that lie beside a backup are not taken for a newer
+// one, and a link is as old as what it leads to.
+func TestWhatOnlyLooksLikeANewBackup(t *testing.T) {
+	t.Parallel()
+	stored, err := os.ReadFile("../ops/dbfile/testdata/real-registry.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, key := []byte("apiVersion: v1\nkind: Pod\n"), []byte("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n")
+	day := 24 * time.Hour
+	for name, tc := range map[string]struct {
+		file    string
+		content []byte
+		at      time.Duration // before now
+		old     bool          // the one of ten days ago is still the newest
+		says    string
+	}{
+		"static pods and certificates": {"static_kuberesources_2026-02-03_040506.tar.gz", packed(t, pod, key), time.Hour, true, ""},
+		"a log that was rotated":       {"backup.log.1.gz", zipped(t, []byte("etcdctl: context deadline exceeded\n")), time.Hour, true, ""},
+		"an archive with a snapshot":   {"etcd.tar.gz", packed(t, pod, whole), time.Hour, false, ""},
+		"a compressed snapshot":        {"etcd.db.gz", zipped(t, whole), time.Hour, false, ""},
+		"an archive that is encrypted": {"etcd.tar.gz", packed(t, []byte("-----BEGIN PGP MESSAGE-----\n")), time.Hour, false, ""},
+		"a member's log":               {"member/wal/0000000000000000-0000000000000000.wal", []byte{4, 0, 0, 0, 0, 0, 0, 0x84, 8, 4}, time.Hour, true, ""},
+		"half a snapshot":              {"half.db", whole[:len(whole)/2], time.Hour, true, "half.db is newer and no backup: it is cut short"},
+		"a whole one":                  {"whole.db", whole, time.Hour, false, ""},
+		"one of tomorrow":              {"tomorrow.db", whole, -day, true, "tomorrow.db does not count: its time"},
+		"one of a clock that is ahead": {"now.db", whole, -time.Second, false, "now.db is 0s old"},
+	} {
+		dir := filepath.Join(t.TempDir(), "backups")
+		write := func(file string, content []byte, age time.Duration) {
+			path := filepath.Join(dir, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600), os.Chtimes(path, start.Add(-age), start.Add(-age))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("old.db", whole, 10*day)
+		write(tc.file, tc.content, tc.at)
+		link := dir + ".link" // the folder itself may be a link as well
+		if err := errors.Join(os.Symlink(dir, link), os.Symlink("old.db", filepath.Join(dir, "latest.db"))); err != nil {
+			t.Fatal(err)
+		}
+		in := &diagnose.Input{At: start, Limits: diagnose.DefaultLimits()}
+		in.AddBackups(link)
+		r := diagnose.Diagnose(in)
+		if r.Has("KVD-OPS-002") != tc.old {
+			t.Errorf("%s: %+v", name, in.Backups)
+			continue
+		}
+		said := ""
+		for _, c := range r.Checks {
+			if c.Check == "backups" {
+				said = c.Measured
+			}
+		}
+		if tc.old {
+			said = finding(t, r, "KVD-OPS-002").Summary
+			mentions(t, said, "the newest backup, "+link+"/", "is 10 days old")
+		}
+		if !strings.Contains(said, tc.says) {
+			t.Errorf("%s: %q is not in %q", name, tc.says, said)
+		}
 	}
 }

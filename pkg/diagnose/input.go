@@ -164,6 +164,17 @@ type Backups struct {
 	At     time.Time
 	Count  int
 	Unread string // why not all of it could be read
+
+	// Files that are not counted: the newest that is not whole, and the one furthest in
+	// the future.
+	Cut, Ahead BackupFile
+}
+
+// BackupFile is a file beside backups that is none to rely on.
+type BackupFile struct {
+	Name string // empty: there is none
+	At   time.Time
+	Why  string
 }
 
 // has reports whether the input has something of that kind.
