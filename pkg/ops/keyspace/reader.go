@@ -40,7 +40,8 @@ type reader struct {
 	m       *cluster.MemberClient
 	layout  keys.Layout
 	rev     int64
-	paged   bool // the server has no RangeStream (etcd before 3.7)
+	paged   bool // the member has no RangeStream: etcd before 3.7, or a learner
+	single  bool // it takes no Txn: a learner
 	timeout time.Duration
 	rate    int64 // bytes per second
 	most    int64 // keys that one request reads by name
@@ -92,7 +93,9 @@ func (r *reader) scan(ctx context.Context, from, end string, names int64, visit 
 		return r.scanPages(ctx, from, end, names, visit)
 	}
 	begun, err := r.scanStream(ctx, from, end, names == 0, visit)
-	if !begun && fault.CauseOf(err) == cluster.CauseUnsupported {
+	switch cause := fault.CauseOf(err); {
+	case begun:
+	case cause == cluster.CauseUnsupported, cause == cluster.CauseLearner: // of which a learner serves plain ones alone
 		r.paged = true
 		return r.scanPages(ctx, from, end, names, visit)
 	}
@@ -226,8 +229,34 @@ func (r *reader) took(ctx context.Context, size int, values bool) error {
 	return nil
 }
 
-// fetch reads keys by name, in one request.
+// fetch reads keys by name, in one request, or from a learner, which takes no
+// transaction, one by one.
 func (r *reader) fetch(ctx context.Context, names []string) ([]*mvccpb.KeyValue, int, error) {
+	if !r.single {
+		kvs, size, err := r.fetchAtOnce(ctx, names)
+		if fault.CauseOf(err) != cluster.CauseLearner {
+			return kvs, size, err
+		}
+		r.single = true
+	}
+	var kvs []*mvccpb.KeyValue
+	size := 0
+	for _, k := range names {
+		r.requests++
+		resp, err := r.m.Get(ctx, k, clientv3.WithRev(r.rev))
+		if err != nil {
+			return nil, 0, err
+		}
+		n := proto.Size((*pb.RangeResponse)(resp))
+		if err := r.took(ctx, n, true); err != nil {
+			return nil, 0, err
+		}
+		kvs, size = append(kvs, resp.Kvs...), size+n
+	}
+	return kvs, size, nil
+}
+
+func (r *reader) fetchAtOnce(ctx context.Context, names []string) ([]*mvccpb.KeyValue, int, error) {
 	ops := make([]clientv3.Op, len(names))
 	for i, k := range names {
 		ops[i] = clientv3.OpGet(k, clientv3.WithRev(r.rev), clientv3.WithSerializable())
