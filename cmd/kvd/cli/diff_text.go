@@ -117,6 +117,9 @@ func (t diffText) entry(e *diff.Entry) error {
 	if e.Opaque != "" {
 		fmt.Fprintf(t.w, "                 fields not known: %s\n", render.Safe(e.Opaque))
 	}
+	if e.Rewritten != "" {
+		fmt.Fprintf(t.w, "                 no field differs: written %s\n", e.Rewritten)
+	}
 	if t.values && len(e.Fields) == 0 && e.Kind != diff.Transient {
 		t.value("-", e.A)
 		t.value("+", e.B)

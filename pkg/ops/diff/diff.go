@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/codec"
@@ -88,6 +89,9 @@ type Entry struct {
 	Object *keys.Key           // what the key says, of a Kubernetes object
 	Fields []codec.FieldChange // of an object that changed
 	Opaque string              // why the fields of an object that changed can't be told
+	// Rewritten says how the bytes of an object differ of which no field does: a change
+	// of how the API server writes it ("as json before and as protobuf now").
+	Rewritten string
 
 	// Majority says with which side most members hold, "a" or "b", "neither" where
 	// most agree on something else, or "none" where most do not agree; empty where
@@ -250,21 +254,39 @@ func (m *merge) both(e *Entry) {
 func (m *merge) fields(e *Entry) {
 	resource := e.Object.GroupResource()
 	before, after := m.c.Decode(resource, e.A.Value), m.c.Decode(resource, e.B.Value)
-	for _, o := range []codec.Object{before, after} {
-		if o.Tree == nil {
-			if e.Opaque = o.Problem; e.Opaque == "" {
-				e.Opaque = "the value is no object"
-			}
-			return
-		}
+	if before.Tree == nil || after.Tree == nil {
+		e.Opaque = opaque(&before, &after)
+		return
 	}
 	e.Fields = codec.Diff(&before, &after, m.o.DiffOptions)
 	switch {
 	case before.Partial || after.Partial:
 		e.Opaque = cmp.Or(before.Problem, after.Problem)
-	case len(e.Fields) == 0 && len(m.o.Ignore) > 0:
+	case len(e.Fields) > 0:
+	case len(m.o.Ignore) > 0 && len(codec.Diff(&before, &after, codec.DiffOptions{})) > 0:
 		e.ValueChanged, e.IgnoredOnly = false, true
+	default:
+		e.Rewritten = "in other bytes"
+		if before.Form != after.Form {
+			e.Rewritten = fmt.Sprintf("as %s before and as %s now", before.Form, after.Form)
+		}
 	}
+}
+
+// opaque says why the fields of two values can't be compared, and of which of them
+// that is so: one may have been encrypted, or damaged, since.
+func opaque(before, after *codec.Object) string {
+	why := func(o *codec.Object) string {
+		if o.Tree == nil && o.Problem == "" {
+			return "the value is no object"
+		}
+		return o.What()
+	}
+	a, b := why(before), why(after)
+	if a == b {
+		return a
+	}
+	return "A: " + a + "; B: " + b
 }
 
 func state(i *keyspace.Item) *State {

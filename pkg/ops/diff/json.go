@@ -28,9 +28,10 @@ type jsonEntry struct {
 	First        int64 `json:"first_revision,omitempty"`
 	Last         int64 `json:"last_revision,omitempty"`
 
-	Fields   []codec.FieldChange `json:"fields,omitempty"`
-	Opaque   string              `json:"fields_unknown,omitempty"`
-	Majority string              `json:"majority,omitempty"`
+	Fields    []codec.FieldChange `json:"fields,omitempty"`
+	Opaque    string              `json:"fields_unknown,omitempty"`
+	Rewritten string              `json:"same_fields_written,omitempty"`
+	Majority  string              `json:"majority,omitempty"`
 }
 
 type jsonState struct {
@@ -44,7 +45,7 @@ type jsonState struct {
 // written where Entry.ShowValues is set.
 func (e *Entry) MarshalJSON() ([]byte, error) {
 	out := jsonEntry{Kind: e.Kind, A: e.jsonState(e.A), B: e.jsonState(e.B), ValueChanged: e.ValueChanged, LeaseChanged: e.LeaseChanged,
-		IgnoredOnly: e.IgnoredOnly, Writes: e.Writes, Lives: e.Lives, First: e.First, Last: e.Last, Fields: e.Fields, Opaque: e.Opaque, Majority: e.Majority}
+		IgnoredOnly: e.IgnoredOnly, Writes: e.Writes, Lives: e.Lives, First: e.First, Last: e.Last, Fields: e.Fields, Opaque: e.Opaque, Rewritten: e.Rewritten, Majority: e.Majority}
 	out.Key, out.KeyBase64 = text(e.Key)
 	if e.Object != nil && out.Key != nil {
 		out.Resource, out.Namespace, out.Name = e.Object.GroupResource(), e.Object.Namespace, e.Object.Name

@@ -83,6 +83,11 @@ func TestValuesThatDoNotDecode(t *testing.T) {
 		"/registry/configmaps/a/plain":      {"17", "18"},
 		"/registry/leases/a/object-to-none": {widget(1), ""},
 		"compact_rev_key":                   {"17", "18"},
+		"/registry/secrets/a/now-encrypted": {widget(1), "k8s:enc:aescbc:v1:key2:yyyy"},
+		"/registry/secrets/a/was-encrypted": {"k8s:enc:aescbc:v1:key1:xxxx", widget(1)},
+		"/registry/secrets/a/same-key":      {"k8s:enc:aescbc:v1:key1:xxxx", "k8s:enc:aescbc:v1:key1:yyyy"},
+		"/registry/x.io/widgets/a/cut":      {widget(1), widget(1)[:60]},
+		"/registry/x.io/widgets/a/order":    {widget(1), `{"kind":"Widget","apiVersion":"x.io/v1","spec":{"size":1},"metadata":{"name":"w"}}`},
 	}
 	var before, after []wrote
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -92,15 +97,21 @@ func TestValuesThatDoNotDecode(t *testing.T) {
 	got := map[string]string{}
 	o := diff.Options{Layout: keys.Default().With("/own/prefix"), Fields: true}
 	_, err := diff.Run(t.Context(), diff.Side{Source: written(t, before...), Rev: rev}, diff.Side{Source: written(t, after...), Rev: rev}, o, func(e *diff.Entry) error {
-		got[string(e.Key)] = fmt.Sprintf("%s %v %s", e.Kind, e.Fields, e.Opaque)
+		got[string(e.Key)] = fmt.Sprintf("%s %v %s", e.Kind, e.Fields, e.Opaque+e.Rewritten)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{
-		"/registry/secrets/a/enc": "encrypted at rest (aescbc, key1)", "/registry/pods/a/cut": "cut short or damaged",
-		"/registry/pods/a/odd": "only its metadata is known", "/registry/x.io/widgets/a/w": "spec.size 1 2", "/own/prefix/x.io/widgets/a/w": "spec.size 1 2",
+		"/registry/secrets/a/enc":           "A: encrypted at rest (aescbc, key1); B: encrypted at rest (aescbc, key2)",
+		"/registry/secrets/a/now-encrypted": "A: x.io/v1 Widget; B: encrypted at rest (aescbc, key2)",
+		"/registry/secrets/a/was-encrypted": "A: encrypted at rest (aescbc, key1); B: x.io/v1 Widget",
+		"/registry/secrets/a/same-key":      "changed [] encrypted at rest (aescbc, key1)",
+		"/registry/x.io/widgets/a/cut":      "A: x.io/v1 Widget; B: x.io/v1 Widget, not valid JSON: unexpected EOF",
+		"/registry/x.io/widgets/a/order":    "changed [] in other bytes",
+		"/registry/pods/a/cut":              "cut short or damaged",
+		"/registry/pods/a/odd":              "only its metadata is known", "/registry/x.io/widgets/a/w": "spec.size 1 2", "/own/prefix/x.io/widgets/a/w": "spec.size 1 2",
 		"/registry/configmaps/a/plain": "no object", "/registry/leases/a/object-to-none": "no object", "compact_rev_key": "changed [] ",
 	} {
 		if !strings.Contains(got[key], want) {

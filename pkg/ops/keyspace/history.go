@@ -190,7 +190,13 @@ func (h *history) compare(e *Event, now *codec.Object, value []byte) {
 	switch {
 	case before.Tree != nil && now.Tree != nil:
 		e.Changes = codec.Diff(before, now, codec.DiffOptions{Ignore: h.o.Ignore, ShowValues: h.o.ShowValues})
-		if len(e.Changes) == 0 {
+		switch {
+		case len(e.Changes) > 0:
+		case before.Form != now.Form:
+			e.Note = fmt.Sprintf("the same fields, written as %s before and as %s now", before.Form, now.Form)
+		case len(codec.Diff(before, now, codec.DiffOptions{})) == 0:
+			e.Note = "the same fields, in other bytes"
+		default:
 			e.Note = "nothing else than what is left out changed"
 		}
 		if before.Partial || now.Partial {

@@ -60,6 +60,7 @@ func (c *Codec) Decode(resource string, value []byte) Object {
 		err = c.protobuf(&o, body)
 	case envelope.JSON:
 		o.Tree, err = tree(body)
+		o.Damaged = err != nil && head.Kind != "" // it says that it is an object
 	case envelope.CBOR:
 		err = o.cbor(body)
 	case envelope.Encrypted:

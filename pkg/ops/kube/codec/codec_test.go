@@ -199,7 +199,7 @@ func TestDecodeOthers(t *testing.T) {
 		"kind at the end": {"", []byte(`{"metadata":{"name":"w"},"kind":"Widget","apiVersion":"example.com/v1"}`),
 			want{envelope.JSON, "example.com/v1 Widget", "", "w", false, false, true, false}},
 		"JSON cut short": {"", []byte(`{"kind":"Widget","apiVersion":"example.com/v1","meta`),
-			want{envelope.JSON, "example.com/v1 Widget", "", "", false, false, false, false}},
+			want{envelope.JSON, "example.com/v1 Widget, not valid JSON: …", "", "", false, true, false, false}},
 		"two JSON objects": {"", []byte(`{"a":1}{"b":2}`), want{envelope.JSON, "json, not valid JSON: something stands behind the object", "", "", false, false, false, false}},
 		"CBOR": {"widgets.example.com", []byte("\xd9\xd9\xf7\xa3japiVersionfe.c/v1dkindfWidgethmetadata\xa1dnameaw"),
 			want{envelope.CBOR, "e.c/v1 Widget", "", "w", false, false, true, false}},
