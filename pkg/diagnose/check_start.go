@@ -13,7 +13,7 @@ import (
 // others are about the log alone.
 func aboutPair(cause string) bool {
 	return slices.Contains([]string{wal.NoWAL, wal.LogBehindDB, wal.TermConflict, wal.DBBehindSnap, wal.NotAMember, wal.OtherCluster,
-		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB}, cause)
+		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB, wal.CauseLearners, wal.CauseNoVoter}, cause)
 }
 
 // checkStart says what a start on a directory does.
@@ -68,15 +68,7 @@ func (d *Dir) start() []Finding {
 		}
 		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),
 			Summary: d.verdict().Outcome.Words() + ": " + w.Says}
-		if w.Cause == wal.CauseForeign {
-			f.ID, f.Severity, f.Summary = "KVD-VERSION-004", Warning, "etcd 3.7 does not start on it, and the version that wrote it does: "+w.Says
-			if d.Holder != "" {
-				f.Severity = Info // it runs
-			}
-			if d.Log.Own.Outcome != wal.Starts {
-				f.Summary = "etcd 3.7 would not start on it if it were whole: " + w.Says
-			}
-		}
+		d.judgeVersion(&f, w)
 		if w.Hint != "" {
 			f.Remedy = []string{w.Hint}
 		}
@@ -85,6 +77,23 @@ func (d *Dir) start() []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// judgeVersion makes a finding about versions of one that is no damage, but of another
+// version's making.
+func (d *Dir) judgeVersion(f *Finding, w wal.Finding) {
+	switch {
+	case w.Cause == wal.CauseNewer:
+		f.ID = "KVD-VERSION-004"
+	case w.Cause == wal.CauseForeign, (w.Cause == wal.CauseLearners || w.Cause == wal.CauseNoVoter) && d.Log.Own != nil:
+		f.ID, f.Severity, f.Summary = "KVD-VERSION-004", Warning, "etcd 3.7 does not start on it, and the version that wrote it does: "+w.Says
+		if d.Holder != "" {
+			f.Severity = Info // it runs
+		}
+		if d.Log.Own.Outcome != wal.Starts {
+			f.Summary = "etcd 3.7 would not start on it if it were whole: " + w.Says
+		}
+	}
 }
 
 // damagedToo tells of damage in a log that a start does not come to, since it ends on the

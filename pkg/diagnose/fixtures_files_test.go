@@ -138,6 +138,18 @@ func fileFixtures() []fixture {
 				d.Log.Own, d.Holder, d.DB = &wal.Verdict{Outcome: wal.Starts}, "process 4242 (etcd)", nil
 			})
 		}, []string{"KVD-OPS-003 info", "KVD-VERSION-004 info"}},
+		{"start: voters of etcd 3.5 that are learners in the database", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				says(d, wal.Refuses, wal.Critical, wal.CauseLearners)
+				d.Log.Own = &wal.Verdict{Outcome: wal.Starts}
+			})
+		}, []string{"KVD-VERSION-004 warning"}},
+		{"start: more learners than a start takes", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.CauseLearners) })
+		}, []string{"KVD-CORRUPT-004 critical"}},
+		{"start: a newer etcd has written it", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.CauseNewer) })
+		}, []string{"KVD-VERSION-004 critical"}},
 		{"start: remarks are none", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Remark, wal.CauseUncommitted) })
 		}, nil},

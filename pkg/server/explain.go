@@ -169,6 +169,11 @@ func startFailures() []startFailure {
 		{"cannot fetch cluster info from peer urls", fault.Unavailable, "no_peer",
 			"joining an existing cluster needs one of its members to answer at the peer URLs in --initial-cluster"},
 		{"incompatible with current running cluster", fault.Refused, "version", "the cluster's version does not take this one"},
+		{"too many learner members", fault.Refused, "too_many_learners",
+			"by the member list there are more learners than --max-learners (1 if it is not given): start it with --max-learners as the other members have it. " +
+				"If they should be voters, as they may be after an update from 3.5, kvd wal verify on the data directory says what to do"},
+		{"server version is lower than determined cluster version", fault.Refused, "version", newerHint},
+		{"\" is not supported", fault.Refused, "version", newerHint}, // version "3.8.0"
 		{"cannot access data directory", fault.Unavailable, "data_dir", "check that --data-dir can be created and written"},
 		{"cannot access member directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
 		{"failed to create snapshot directory", fault.Unavailable, "data_dir", "check that --data-dir can be written"},
@@ -208,6 +213,8 @@ const (
 )
 
 const (
+	newerHint = "a newer etcd has written the data directory, and nothing is damaged: start that version or a later one; " +
+		"kvd wal verify on the data directory says how a cluster is taken back to an older version"
 	walHint = "the write-ahead log cannot be read: keep a copy of it, then run kvd member replace on a member that is well; " +
 		"the only member is restored from a snapshot"
 	// dbHint goes with bbolt's own words for a file whose two meta pages are no good.

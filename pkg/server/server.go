@@ -67,6 +67,9 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 	if err := checkWAL(ctx, cfg); err != nil {
 		return nil, err
 	}
+	if err := checkVoters(ctx, cfg); err != nil {
+		return nil, err
+	}
 
 	e, err := startEtcd(ctx, cfg, trap)
 	if err != nil {

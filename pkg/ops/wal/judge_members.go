@@ -129,12 +129,17 @@ func (x *exam) isLearner() bool {
 // known which of the two a member is.
 func (x *exam) votesAlone() bool {
 	db := x.Database
+	if x.doubtful {
+		return len(db.Members) == 1
+	}
 	return db.voters() == 1 && (len(db.Members) == 1 || x.Member != 0 && !x.isLearner())
 }
 
 // othersVote reports that somebody else may vote, by the database: only those know what
 // this member had acknowledged.
-func (x *exam) othersVote() bool { return x.Database.voters() > 0 && !x.votesAlone() }
+func (x *exam) othersVote() bool {
+	return (x.Database.voters() > 0 || x.doubtful) && !x.votesAlone()
+}
 
 // standByDB is the standing of a member whose start does not come as far as the entries,
 // by the database alone, and what the log adds to it.

@@ -79,6 +79,9 @@ func (x *exam) start() Verdict {
 	if v, over := x.needsSnapDB(snap); over {
 		return v
 	}
+	if v, over := x.newerStorage(); over {
+		return v
+	}
 	first, v, over := x.selectSegments(snap)
 	if over {
 		return v
@@ -88,25 +91,41 @@ func (x *exam) start() Verdict {
 	if over {
 		return v
 	}
-	if x.missing && x.Database.versioned {
+	if v, over := x.newerCluster(v); over {
+		return v
+	}
+	if x.missing && x.Database.ClusterVersion != "" {
 		return Verdict{Outcome: Refuses, cause: CauseNoDB, Message: "of the backend is missing", Begins: &snap, replay: v.replay,
 			Why: fmt.Sprintf("there is no database: etcd takes %s, which a leader sent, in its place, then sees that there was none, REMOVES it and ends", snapDBName(snap.Index))}
+	}
+	if refusal, over := x.tooManyLearners(v); over {
+		return x.orOwn(snap, v, refusal)
 	}
 	if !slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Index <= x.state.Commit }) {
 		return Verdict{Outcome: Refuses, cause: CauseNoSnapshot, Message: "invalid memory address or nil pointer dereference",
 			Why: "the log has no snapshot record, not even that of index 0, which is the third record of every log"}
+	}
+	if refusal, over := x.noVoter(v); over {
+		return x.orOwn(snap, v, refusal)
 	}
 	if s := x.state; s != (HardState{}) && s.Commit > v.replay.Index {
 		return Verdict{Outcome: Refuses, cause: CauseCommit, Begins: &snap, Message: fmt.Sprintf("state.commit %d is out of range [%d, %d]", s.Commit, snap.Index, v.replay.Index),
 			Why: fmt.Sprintf("entries up to %d are said to be committed, and the log ends at %d", s.Commit, v.replay.Index)}
 	}
 	foreign, over := x.applies(snap, v)
-	if v, _ = x.applyMembers(snap, v); v.cause != NotAMember {
-		v = x.apply(v)
-	}
+	v = x.appliedBehind(snap, v)
 	if over {
 		x.Own = &v
 		return foreign
+	}
+	return v
+}
+
+// appliedBehind is what comes of the entries behind the snapshot record, but for those that
+// only 3.7 cannot apply.
+func (x *exam) appliedBehind(snap Snapshot, v Verdict) Verdict {
+	if v, _ = x.applyMembers(snap, v); v.cause != NotAMember {
+		v = x.apply(v)
 	}
 	return v
 }

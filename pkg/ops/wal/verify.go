@@ -14,7 +14,8 @@ type Verification struct {
 	Live    string  `json:"live,omitempty"` // the process that writes to it
 	Verdict Verdict `json:"verdict"`
 	// Own is what the version does that wrote the log, where etcd 3.7 refuses only
-	// because of an entry of another version.
+	// because of an entry of another version, or of learners in a database by which an
+	// older one does not go.
 	Own *Verdict `json:"verdict_of_own_version,omitempty"`
 	Metadata
 	Numbers  Numbers   `json:"numbers"`

@@ -18,10 +18,11 @@ type Database struct {
 	ConsistentIndex uint64           `json:"consistent_index"` // of the last entry applied to it; 0: nothing was
 	Term            uint64           `json:"term"`             // of that entry; 0 before etcd 3.5
 	Members         []DatabaseMember `json:"members"`
-	Unread          string           `json:"unread,omitempty"` // why it, or some of it, could not be read
+	StorageVersion  string           `json:"storage_version,omitempty"` // empty before 3.6
+	ClusterVersion  string           `json:"cluster_version,omitempty"` // every one has it a moment after the first start
+	Unread          string           `json:"unread,omitempty"`          // why it, or some of it, could not be read
 
 	removed    []ID // members that the cluster has removed
-	versioned  bool // it holds the cluster's version, as every one does a moment after the first start
 	unopenable bool // neither meta page can be read, so that etcd cannot open it either
 }
 
@@ -82,7 +83,7 @@ func (d *Database) read(ctx context.Context, file *dbfile.File) error {
 	if err != nil {
 		return err
 	}
-	d.ConsistentIndex, d.Term = meta.ConsistentIndex, meta.Term
+	d.ConsistentIndex, d.Term, d.StorageVersion = meta.ConsistentIndex, meta.Term, meta.StorageVersion
 	members, err := file.Members(ctx)
 	for _, m := range members {
 		d.Members = append(d.Members, DatabaseMember{ID(m.ID), m.Name, m.IsLearner})
@@ -99,7 +100,9 @@ func (d *Database) read(ctx context.Context, file *dbfile.File) error {
 		return err
 	}
 	return file.Each(ctx, dbfile.BucketCluster, func(key, value []byte) error {
-		d.versioned = d.versioned || string(key) == dbfile.ClusterVersionKey && len(value) > 0
+		if string(key) == dbfile.ClusterVersionKey {
+			d.ClusterVersion = string(value)
+		}
 		return nil
 	})
 }

@@ -24,6 +24,7 @@ type exam struct {
 	request  Request
 	sent     bool // the database is one that a leader sent, and etcd takes it
 	missing  bool // there was none beside it
+	doubtful bool // it may call a voter a learner
 }
 
 // run is entries that follow each other by index, in one segment.

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -94,7 +95,7 @@ func (x *exam) judge() {
 // judgeVerdict makes a finding of a verdict.
 func (x *exam) judgeVerdict(v *Verdict) {
 	cause := v.cause
-	if v.damage != nil && cause != NotAMember {
+	if v.damage != nil && !v.keepsCause() {
 		cause = string(v.damage.Class)
 	}
 	switch v.Outcome {
@@ -114,7 +115,7 @@ func (x *exam) judgeVerdict(v *Verdict) {
 		switch {
 		case cause == string(Hidden):
 			hint = x.copyFirst()
-		case cause == NotAMember && v.damage != nil && x.Live == "":
+		case v.keepsCause() && v.damage != nil && x.Live == "":
 			hint = copyWords + hint
 		}
 		x.add(Critical, cause, hint, "%s", v.Why)
@@ -200,6 +201,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		return nil, noLog
 	}
 	x := exam{Verification: *v}
+	refusal, newer := x.newerStorage()
 	switch db := x.Database; {
 	case db != nil && db.unopenable: // opened before the log is looked for
 		x.Verdict = unopenable(db)
@@ -207,6 +209,8 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}
 	case db.Unread != "":
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "the database cannot be read: " + db.Unread}
+	case newer:
+		x.Verdict = refusal
 	case db.ConsistentIndex > 0 && x.votesAlone():
 		x.Verdict = x.apply(x.Verdict)
 	case db.ConsistentIndex > 0:
@@ -215,12 +219,15 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	if db := x.Database; db != nil && db.Unread == "" {
 		x.Numbers.Consistent = &db.ConsistentIndex
 		for _, m := range Judge(nil, db.backend()) {
+			if newer {
+				break // the start does not come as far
+			}
 			m.Hint = fmt.Sprintf("a member that runs with --wal-dir has it elsewhere: `kvd wal verify WALDIR --db %s`; else %s", db.Path, x.remedy())
 			x.Findings = append(x.Findings, Finding{Critical, m})
 		}
 	}
 	if len(x.Findings) == 0 && x.Verdict.Outcome != Starts {
-		x.add(Critical, NoWAL, x.hint(x.Verdict.cause), "%s", x.Verdict.Why)
+		x.add(Critical, cmp.Or(x.Verdict.cause, NoWAL), x.hint(x.Verdict.cause), "%s", x.Verdict.Why)
 	}
 	return &x.Verification, nil
 }

@@ -28,7 +28,7 @@ func TestALearnerIsNotTheOnlyVoter(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.Member = tc.member
-			x.Database = &Database{Path: "db", ConsistentIndex: w.last.Index + 10, Term: 9, versioned: true,
+			x.Database = &Database{Path: "db", ConsistentIndex: w.last.Index + 10, Term: 9, ClusterVersion: "3.7.0", StorageVersion: "3.7.0",
 				Members: []DatabaseMember{{ID: 1, Name: "m1"}, {ID: 2, Name: "m2", Learner: true}}}
 			x.conclude(nil)
 			f := x.Worst()

@@ -1,8 +1,10 @@
 package wal_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -411,4 +414,31 @@ func TestVerifyInAFolderNamedAsAPattern(t *testing.T) {
 	if !slices.ContainsFunc(v.Findings, func(f wal.Finding) bool { return f.Cause == wal.CauseSnapFile }) {
 		t.Errorf("the damaged .snap file is not told: %+v", v.Findings)
 	}
+}
+
+// edit changes the database.
+func (t *trial) edit(change func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(t.data, "member", "snap", "db"), 0o600, &bbolt.Options{NoFreelistSync: true})
+	t.must(err)
+	t.must(errors.Join(db.Update(change), db.Close()))
+}
+
+// addLearners adds learners to the members in the database.
+func (t *trial) addLearners(n int) {
+	t.edit(func(tx *bbolt.Tx) (err error) {
+		for id := 10; id < 10+n && err == nil; id++ {
+			err = tx.Bucket([]byte("members")).Put(fmt.Appendf(nil, "%016x", id), fmt.Appendf(nil, `{"id":%d,"peerURLs":["http://127.0.0.1:%[1]d"],"isLearner":true,"name":"l%[1]d"}`, id))
+		}
+		return err
+	})
+}
+
+// demote makes learners of all members in the database.
+func (t *trial) demote() {
+	t.edit(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("members"))
+		id, was := b.Cursor().First()
+		return b.Put(bytes.Clone(id), bytes.Replace(was, []byte(`"peerURLs"`), []byte(`"isLearner":true,"peerURLs"`), 1))
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -200,6 +201,29 @@ func scenes() []scene {
 			records := t.records()
 			r := records[len(records)-4]
 			t.change(r.File, r.Offset, func(b []byte) { clear(b[:8]) })
+		}},
+		{name: "storage of a newer etcd", outcome: wal.Refuses, cause: "newer_version", slow: true, hurt: func(t *trial) {
+			t.edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("meta")).Put([]byte("storageVersion"), []byte("3.8.0"))
+			})
+		}},
+		{name: "a newer cluster", outcome: wal.Refuses, cause: "newer_version", hurt: func(t *trial) {
+			t.edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("cluster")).Put([]byte("clusterVersion"), []byte("3.8.0"))
+			})
+		}},
+		{name: "a newer cluster, and the last entry cut", outcome: wal.Refuses, cause: "newer_version", says: "is cut off at offset", slow: true, hurt: func(t *trial) {
+			cut(-1)(t)
+			t.edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("cluster")).Put([]byte("clusterVersion"), []byte("3.8.0"))
+			})
+		}},
+		{name: "two learners", outcome: wal.Refuses, cause: "too_many_learners", hurt: func(t *trial) { t.addLearners(2) }},
+		{name: "one learner", outcome: wal.Starts, slow: true, hurt: func(t *trial) { t.addLearners(1) }},
+		{name: "nobody who votes", outcome: wal.Refuses, cause: "no_voter", hurt: func(t *trial) { t.demote() }},
+		{name: "nobody who votes, by the database of 3.5", outcome: wal.Refuses, cause: "no_voter", says: "etcd issue 19557", slow: true, hurt: func(t *trial) {
+			t.demote()
+			t.edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("storageVersion")) })
 		}},
 		{name: "the newest .snap file damaged", outcome: wal.Starts, says: "its CRC is stored as", hurt: func(t *trial) {
 			files := t.snapFiles()
