@@ -29,6 +29,9 @@ func checkEndpoints() Check {
 						f.Severity = Critical
 						f.Why = "too few voters are left for a quorum: nothing is written until enough of them are back"
 						f.Remedy = append(f.Remedy, "start it again; if it is gone for good, see KVD-RAFT-002: nobody can be replaced without a quorum")
+					case v.Commits:
+						f.Why = "too few voters for a quorum are reached from here, and yet the cluster commits: some of those that do not answer run"
+						f.Remedy = append(f.Remedy, "give --endpoints that lead to it: it may well run, and must not be removed or replaced for not being reached from here")
 					default:
 						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}

@@ -7,9 +7,10 @@ import (
 	"kvd/pkg/ops/fault"
 )
 
-// quorumLost reports that it is known who votes, and that too few of them answer.
+// quorumLost reports that it is known who votes, and that too few of them answer for
+// anything to be committed.
 func quorumLost(v cluster.View) bool {
-	return v.VotersKnown() && alive(v) < v.Quorum()
+	return v.VotersKnown() && !v.Commits && alive(v) < v.Quorum()
 }
 
 func alive(v cluster.View) int {
@@ -73,7 +74,7 @@ func checkQuorum() Check {
 			down := []string{"KVD-NET-001", "KVD-RAFT-008"}
 			var out []Finding
 			switch tolerated := v.FailuresTolerated(); {
-			case !v.VotersKnown():
+			case !v.VotersKnown(), v.Commits: // how many failures are survived, those tell that are not reached
 			case quorumLost(v):
 				out = append(out, Finding{ID: "KVD-RAFT-002", Severity: Critical, Subject: "cluster", Evidence: e, ExplainedBy: down,
 					Summary: fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; nothing can be written, and no member added or removed", alive(v), voters, v.Quorum()),

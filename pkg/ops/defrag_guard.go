@@ -114,6 +114,9 @@ func votersGate(view cluster.View) gate {
 			if v.Err != nil {
 				g.refuse += ": " + v.Err.Error()
 			}
+			if notReached(view, v) {
+				g.hint = reachHelp
+			}
 			if fault.CauseOf(v.Err) == cluster.CauseNotStarted { // which there is no bringing back
 				g.hint = fault.HintOf(v.Err)
 			}

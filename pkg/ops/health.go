@@ -50,7 +50,7 @@ func Unwell(v cluster.View) string {
 // where it is not known who votes, see cluster.View.VotersErr. A leader may still be
 // named then: members notice one election timeout later.
 func QuorumLost(v cluster.View) string {
-	if !v.VotersKnown() {
+	if !v.VotersKnown() || v.Commits {
 		return ""
 	}
 	alive := 0
@@ -107,3 +107,12 @@ func WaitHealthy(ctx context.Context, client *cluster.Client, timeout time.Durat
 		}
 	}
 }
+
+// notReached reports that a member that does not answer may well run: the cluster
+// commits although too few voters are seen, or its address leads to another member.
+func notReached(v cluster.View, m cluster.Member) bool {
+	return v.Commits || fault.CauseOf(m.Err) == cluster.CauseOtherMember
+}
+
+// reachHelp is what helps against that.
+const reachHelp = "give --endpoints that lead to it: no member is to be removed for not being reached from here"

@@ -153,8 +153,11 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 			Hint:    "promote it: kvd member promote " + nameOrID(m) + "; or remove it: kvd member remove " + nameOrID(m)}}
 	}
 	if !m.Alive() {
-		return []MemberFinding{{Cause: "voter_silent", Member: m.Label(), Message: "does not answer: " + fault.Why(m.Err),
-			Hint: "start it; if it is gone for good: kvd member replace " + nameOrID(m)}}
+		hint := "start it; if it is gone for good: kvd member replace " + nameOrID(m)
+		if notReached(view, m) {
+			hint = reachHelp
+		}
+		return []MemberFinding{{Cause: "voter_silent", Member: m.Label(), Message: "does not answer: " + fault.Why(m.Err), Hint: hint}}
 	}
 	return nil
 }

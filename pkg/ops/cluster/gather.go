@@ -56,7 +56,7 @@ type answer struct {
 // to be is asked at the URLs it advertises, all in parallel. For each address that is
 // DialTimeout at most, and MemberTimeout for each of its requests: a login if there is a
 // user, the status (twice where a connection was lost), the list. Only the login needs the
-// quorum. A member that can't be reached is in the view with its error. View itself
+// quorum; where too few voters answer and a leader is named, a read asks whether there is one. A member that can't be reached is in the view with its error. View itself
 // fails only if no endpoint at all answered, with one error per endpoint; Unreached has them too.
 func (c *Client) View(ctx context.Context) (View, error) {
 	v := View{At: time.Now(), Source: c.cfg.Source}
@@ -83,6 +83,7 @@ func (c *Client) View(ctx context.Context) (View, error) {
 	v.Alarms = mergeAlarms(v)
 	v.Unreached = unreached(given, v.Members)
 	v.Strangers = strangers(given, v.ID, met)
+	c.seeQuorum(ctx, &v)
 	c.mu.Lock()
 	c.last = v
 	c.mu.Unlock()

@@ -31,6 +31,10 @@ type View struct {
 	// known: see VotersErr.
 	ListErr error
 
+	// Commits says that fewer voters answer than a quorum takes and that there is one all
+	// the same, see seeQuorum: the others run and are not reached from here.
+	Commits bool
+
 	// Strangers are endpoints that lead into another cluster than the rest: given ones,
 	// and those that members of this one advertise.
 	Strangers []Stranger
@@ -188,13 +192,7 @@ func (v View) Quorum() int { return len(v.Voters())/2 + 1 }
 // FailuresTolerated returns how many more voters may fail, given those that
 // don't answer already. It is never negative.
 func (v View) FailuresTolerated() int {
-	alive := 0
-	for _, m := range v.Voters() {
-		if m.Alive() {
-			alive++
-		}
-	}
-	return max(0, alive-v.Quorum())
+	return max(0, v.alive()-v.Quorum())
 }
 
 // MemberByID finds a member.

@@ -19,6 +19,7 @@ type viewJSON struct {
 	Quorum            *int            `json:"quorum"`
 	FailuresTolerated *int            `json:"failures_tolerated"`
 	ListErr           *errorJSON      `json:"member_list_error,omitempty"`
+	Commits           bool            `json:"commits_all_the_same,omitempty"` // though fewer voters than a quorum answer
 	Members           []memberJSON    `json:"members"`
 	Alarms            []Alarm         `json:"alarms"`
 	Source            string          `json:"source,omitempty"`
@@ -106,7 +107,7 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 func (v View) MarshalJSON() ([]byte, error) {
 	j := viewJSON{
 		At: v.At, ClusterID: hexID(v.ID), Learners: len(v.Learners()), ListErr: newErrorJSON(v.ListErr),
-		Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
+		Commits: v.Commits, Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
 	}
 	if v.VotersKnown() {
 		j.Voters, j.Quorum, j.FailuresTolerated = new(len(v.Voters())), new(v.Quorum()), new(v.FailuresTolerated())
@@ -180,7 +181,7 @@ func (v *View) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes, ListErr: j.ListErr.err()}
+	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes, Commits: j.Commits, ListErr: j.ListErr.err()}
 	if j.LeaderID != nil {
 		v.Leader = uint64(*j.LeaderID)
 	}
