@@ -35,6 +35,7 @@ func checkNoSpace() Check {
 				if q > 0 {
 					f.Evidence = append(f.Evidence, status(m, "quota of "+name(m), float64(q), Bytes))
 				}
+				f.ExplainedBy = in.explainFull(f.ExplainedBy, m)
 				used, ok := m.Status.UsageRatio()
 				room = room && (q == cluster.QuotaDisabled || ok && used < in.Limits.QuotaWarning)
 			}

@@ -26,11 +26,15 @@ func checkFree() Check {
 				if free < in.Limits.FreeRatio || !full {
 					continue
 				}
-				out = append(out, Finding{ID: "KVD-SPACE-004", Severity: Warning, Subject: name(m),
+				f := Finding{ID: "KVD-SPACE-004", Severity: Warning, Subject: name(m),
 					Summary: fmt.Sprintf("%s of the file of %s are free pages, which its quota counts: %s of %s", percent(free), name(m), size(s.DBSize-s.DBInUse), size(s.DBSize)),
 					Evidence: []Evidence{status(m, "file", float64(s.DBSize), Bytes), status(m, "free pages", float64(s.DBSize-s.DBInUse), Bytes),
 						status(m, "quota", float64(s.EffectiveQuota()), Bytes)},
-					Remedy: []string{"kvd defrag --dry-run", "kvd defrag"}})
+					Remedy: []string{"kvd defrag --dry-run", "kvd defrag"}}
+				if m.Learner {
+					f.Remedy = learnerRoom(m)
+				}
+				out = append(out, f)
 			}
 			return out, most
 		},

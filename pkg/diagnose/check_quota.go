@@ -32,7 +32,7 @@ func checkQuota() Check {
 					Evidence: []Evidence{status(m, "file", float64(m.Status.DBSize), Bytes), status(m, "in use", float64(m.Status.DBInUse), Bytes),
 						status(m, "quota", float64(m.Status.EffectiveQuota()), Bytes)},
 					Remedy:      in.makeRoom(m),
-					ExplainedBy: []string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007"}}
+					ExplainedBy: in.explainFull([]string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007"}, m)}
 				if used >= in.Limits.QuotaCritical {
 					f.Severity = Critical
 				}
@@ -53,6 +53,8 @@ func (in *Input) makeRoom(m cluster.Member) []string {
 	of := func(n int64) float64 { return float64(n) / float64(max(1, m.Status.DBSize)) }
 	c, known := in.content()
 	switch free := of(m.Status.DBSize - m.Status.DBInUse); {
+	case m.Learner && free >= worthwhile:
+		return append(out, learnerRoom(m)...)
 	case !known:
 		return append(out, "kvd compact --dry-run  # how much is history", "kvd defrag --dry-run  # how much is free")
 	case of(c.history) >= worthwhile:
@@ -65,6 +67,15 @@ func (in *Input) makeRoom(m cluster.Member) []string {
 	}
 	return append(out, "kvd keys usage  # what fills it: live data, which neither a compaction nor a defragmentation takes away",
 		"kvd keys delete --prefix PREFIX --older-than 720h --dry-run  # of what is not needed", "or start the members with a larger --quota-backend-bytes; etcd suggests 8 GiB at most")
+}
+
+// learnerRoom is what gets rid of the free pages of a learner's file, which counts like
+// a voter's: a learner refuses the request for a defragmentation (isRPCSupportedForLearner
+// in server/etcdserver/api/v3rpc/util.go).
+func learnerRoom(m cluster.Member) []string {
+	return []string{"kvd member promote " + name(m) + "  # a learner refuses to be defragmented, a voter does not; then kvd defrag",
+		"or restart it with --bootstrap-defrag-threshold-megabytes=1 (--experimental-bootstrap-defrag-threshold-megabytes of etcd 3.5)",
+		"kvd member remove " + name(m) + "  # if it is not wanted"}
 }
 
 // checkQuotaSettings judges the members' flags.

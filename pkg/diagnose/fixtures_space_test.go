@@ -44,6 +44,12 @@ func spaceFixtures() []fixture {
 			w.fill(16*mib, 16*mib, 2*mib)
 			w.stored(50, 4000, 4010, 2*mib-emptyFile)
 		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning"}},
+		{"nospace: full of leases", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(8*mib, 8*mib, 8*mib)
+			w.stored(20, 1, 41, 20*1024)
+			w.in.Leases.Total = 106000
+		}, []string{"KVD-LEASE-003 warning", "KVD-SPACE-001 critical", "KVD-SPACE-002 critical", "KVD-SPACE-002 critical"}},
 		{"nospace: full of live data", func(w *world) {
 			for id := uint64(1); id <= 3; id++ {
 				w.alarm(id, cluster.AlarmNoSpace)

@@ -133,3 +133,28 @@ func TestRatioToPeers(t *testing.T) {
 		}
 	}
 }
+
+// A learner refuses to be defragmented, so that nobody is told to.
+func TestALearnersFileIsNotToBeDefragmented(t *testing.T) {
+	w := healthy()
+	w.fourth(func(m *cluster.Member) {
+		s := *m.Status
+		m.Learner, m.Status = true, &s
+		s.Learner, s.Quota, s.DBSize, s.DBInUse = true, 16*mib, 17*mib, mib
+	})
+	w.alarm(4, cluster.AlarmNoSpace)
+	seen := 0
+	for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+		if f.ID != "KVD-SPACE-004" && f.ID != "KVD-SPACE-002" {
+			continue
+		}
+		seen++
+		all := strings.Join(f.Remedy, "\n")
+		if strings.Contains(all, "kvd defrag --dry-run") || !strings.Contains(all, "kvd member promote") {
+			t.Errorf("%s: %s", f.ID, all)
+		}
+	}
+	if seen == 0 {
+		t.Error("no finding on the learner's file")
+	}
+}

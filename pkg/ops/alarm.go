@@ -127,6 +127,7 @@ func disarmGuard(client *cluster.Client, recorded cluster.View, a cluster.Alarm,
 func comesBack(view cluster.View, a cluster.Alarm) error {
 	var why []string
 	var silent *cluster.Member
+	hint := "`kvd alarm disarm --force` disarms all the same"
 	for _, m := range view.Members {
 		switch {
 		case m.Status == nil && m.ID == a.MemberID && a.InMemberList:
@@ -138,14 +139,17 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 				Hint: "give the server's --quota-backend-bytes with --quota, or --force"}
 		case !fits(m.Status, smallWrite):
 			why = append(why, fmt.Sprintf("%s: file %s of a quota of %s, %s of it in use; %s", m.Label(),
-				binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()), binary(m.Status.DBInUse), whatHelps(m.Status)))
+				binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()), binary(m.Status.DBInUse), whatHelps(m)))
+			if !m.Learner {
+				hint = "`kvd alarm recover` does what is missing and disarms then; `kvd alarm disarm --force` disarms all the same"
+			}
 		}
 	}
 	switch {
 	case len(why) > 0:
 		return &fault.Error{Kind: fault.Refused, Cause: "would_come_back", Op: "alarm disarm", Subject: alarmOwner(a),
 			Msg:  "the next write would raise the alarm again: " + strings.Join(why, "; "),
-			Hint: "`kvd alarm recover` does what is missing and disarms then; `kvd alarm disarm --force` disarms all the same"}
+			Hint: hint}
 	case silent != nil:
 		return &fault.Error{Kind: fault.Refused, Cause: "size_unknown", Op: "alarm disarm", Subject: alarmOwner(a),
 			Msg:  "it raised the alarm and does not answer, so that nobody can say whether the next write would raise it again: " + fault.Why(silent.Err),
@@ -167,8 +171,12 @@ func silentHelp(view cluster.View) string {
 const mostlyUsed = 0.9
 
 // whatHelps says what would bring a member's file below its quota.
-func whatHelps(s *cluster.Status) string {
-	if float64(s.DBInUse) < mostlyUsed*float64(s.EffectiveQuota()) {
+func whatHelps(m cluster.Member) string {
+	free := float64(m.Status.DBInUse) < mostlyUsed*float64(m.Status.EffectiveQuota())
+	switch {
+	case free && m.Learner:
+		return "the quota counts the file with its free pages, which a learner gives back on no request: " + learnerShrink(m)
+	case free:
 		return "the quota counts the file with its free pages: defrag this member first"
 	}
 	return "defrag alone would free next to nothing: compact first if it is history (`kvd quota` tells), then defrag; " +

@@ -14,6 +14,7 @@ func TestComesBack(t *testing.T) {
 	full := fakeMember{name: "b", size: 64, inUse: 10}
 	silent := fakeMember{name: "a", down: true}
 	small := fakeMember{name: "c", size: 10, inUse: 10}
+	learner := fakeMember{name: "l", size: 64, inUse: 10, learner: true}
 	for _, tc := range []struct {
 		name    string
 		members []fakeMember
@@ -24,6 +25,8 @@ func TestComesBack(t *testing.T) {
 		{"another is silent", []fakeMember{small, silent}, "", ""},
 		{"one is full", []fakeMember{small, full}, "would_come_back", "`kvd alarm recover`"},
 		{"the one that raised it is silent", []fakeMember{silent, small}, "size_unknown", "bring it back first"},
+		{"a learner is full, which no rescue mends", []fakeMember{small, small, learner}, "would_come_back", "`kvd alarm disarm --force`"},
+		{"a learner and a voter are full", []fakeMember{small, full, learner}, "would_come_back", "`kvd alarm recover`"},
 		{"it is silent and another is full", []fakeMember{silent, full}, "would_come_back", "`kvd alarm recover`"},
 	} {
 		v := fakeView(2, tc.members...)

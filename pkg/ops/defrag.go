@@ -67,6 +67,9 @@ type defragmentation struct {
 	local func(m cluster.Member) (defragDisk, bool) // the disk under a member, if it can be seen from here
 
 	late bool // members are judged when their turn comes, see planDefragLate
+	// packs tells how many bytes a defragmentation wins beside the free pages, see
+	// recovery.packs; nil: nobody knows.
+	packs func(cluster.Member) int64
 	// settleSizes waits until sizes have settled, see judgeLate; nil once it has been done.
 	settleSizes func(ctx context.Context) (cluster.View, error)
 
@@ -81,10 +84,10 @@ type defragmentation struct {
 // plan as skipped. Before every step the guard takes a fresh look (see
 // defrag_guard.go). A wrong rule, member or command is an error of kind Usage.
 func PlanDefrag(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink) (*plan.Plan, error) {
-	return planDefragAs(ctx, client, view, o, sink, false)
+	return planDefragAs(ctx, client, view, o, sink, false, nil)
 }
 
-func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink, late bool) (*plan.Plan, error) {
+func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink, late bool, packs func(cluster.Member) int64) (*plan.Plan, error) {
 	urls, err := o.metricsOf(view)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 		}
 	}
 	d := newDefragmentation(&liveCluster{client: client, urls: urls, http: client.HTTPClient()}, o, sink)
-	d.late = late
+	d.late, d.packs = late, packs
 	d.settleSizes = func(ctx context.Context) (cluster.View, error) { return waitSettled(ctx, client, sink, "defrag") }
 	return d.plan(ctx, view)
 }
@@ -152,7 +155,7 @@ func (d *defragmentation) plan(ctx context.Context, view cluster.View) (*plan.Pl
 func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, error) {
 	switch {
 	case m.Learner:
-		return "a learner: rpc not supported for learner; it is defragmented after its promotion", nil
+		return "a learner: rpc not supported for learner; it is defragmented after its promotion, or at a start with --bootstrap-defrag-threshold-megabytes", nil
 	case m.Status == nil:
 		return "", nil // a voter that is missing: the guard says so
 	}
@@ -162,7 +165,7 @@ func (d *defragmentation) judge(view cluster.View, m cluster.Member) (string, er
 			return why, err
 		}
 	}
-	if gain, least := gainOf(m.Status), d.minGain(m.Status); gain < least {
+	if gain, least := gainOf(m.Status), d.minGain(m.Status); gain < least && (d.packs == nil || d.packs(m) < least) {
 		return fmt.Sprintf("nothing to gain: %s of %s are free, less than %s (--min-gain)",
 			binary(gain), binary(m.Status.DBSize), binary(least)), nil
 	}

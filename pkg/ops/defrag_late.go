@@ -10,9 +10,10 @@ import (
 
 // planDefragLate plans a defragmentation whose gain is brought about by steps
 // before it: which member gains is not judged now, from sizes that are about to
-// change, but when its turn comes. The steps are those of PlanDefrag.
-func planDefragLate(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink) (*plan.Plan, error) {
-	return planDefragAs(ctx, client, view, o, sink, true)
+// change, but when its turn comes. The steps are those of PlanDefrag. Packs may
+// tell what is won beside the free pages.
+func planDefragLate(ctx context.Context, client *cluster.Client, view cluster.View, o DefragOptions, sink progress.Sink, packs func(cluster.Member) int64) (*plan.Plan, error) {
+	return planDefragAs(ctx, client, view, o, sink, true, packs)
 }
 
 // judgeLate is asked by a member's guard, with a fresh view: also where the plan

@@ -71,8 +71,9 @@ type MemberError struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// FileContent splits the file of the member that was read into what fills it.
-// Size, in use and free are exact. Live is what the live keys take once they are
+// FileContent splits a file into what fills it: that of the member that was read,
+// or, where another's is larger by much, that one's, for live keys are the same in
+// both. Size, in use and free are exact. Live is what the live keys take once they are
 // packed, estimated as Content says. The rest of what is in use is history, older
 // revisions, together with what compaction left of pages that still hold a live
 // record.
@@ -83,8 +84,9 @@ type FileContent struct {
 	Free         int64             `json:"db_free_bytes"`
 	Live         keyspace.Estimate `json:"live"`
 	History      keyspace.Estimate `json:"history"`
-	Other        int64             `json:"other_bytes"` // etcd's own few pages, and what no kept revision can explain: partly filled ones
-	Reclaimable  keyspace.Estimate `json:"reclaimable"` // by a compaction to the head and a defragmentation
+	Leases       *LeaseContent     `json:"leases,omitempty"` // absent where they take less than 1 % of what is in use
+	Other        int64             `json:"other_bytes"`      // etcd's own few pages, and what no kept revision can explain: partly filled ones
+	Reclaimable  keyspace.Estimate `json:"reclaimable"`      // by a compaction to the head and a defragmentation
 	FreeRatio    float64           `json:"free_ratio"`
 	LiveRatio    float64           `json:"live_ratio"`
 	HistoryRatio float64           `json:"history_ratio"`
@@ -110,6 +112,9 @@ func Quota(ctx context.Context, client *cluster.Client, view cluster.View, o Quo
 	var usage *keyspace.Usage
 	var read cluster.Member
 	if o.Content {
+		if fresh, ferr := trueSizes(ctx, client, view); ferr == nil {
+			view = fresh
+		}
 		usage, read, err = lookAt(ctx, client, view, o.Look, sink)
 	}
 	r := newQuotaReport(view)
@@ -117,7 +122,7 @@ func Quota(ctx context.Context, client *cluster.Client, view cluster.View, o Quo
 		r.Content = usage
 		// Sizes are refreshed at a commit, at most 100 ms after the last write.
 		if o.Look.Prefix == "" {
-			f := fileContent(read, *usage)
+			f := fileContent(fullerThan(read, view), *usage, countLeases(ctx, client, read))
 			r.File = &f
 		}
 	}
@@ -205,7 +210,30 @@ func quotaMember(v cluster.View, m cluster.Member, h Headroom) QuotaMember {
 	return q
 }
 
-func fileContent(m cluster.Member, u keyspace.Usage) FileContent {
+// fuller is by how much a file must be larger than another to be the one that is
+// split: members that do the same have files that differ by a few pages.
+const fuller = 1.1
+
+// fullerThan returns the member with the fullest file where that is larger by much
+// than the one of the member that was read, and that member else. Members differ
+// where one was not defragmented, or compacts later than the rest.
+func fullerThan(read cluster.Member, v cluster.View) cluster.Member {
+	full := func(m cluster.Member) float64 {
+		if u, ok := m.Status.UsageRatio(); ok {
+			return u
+		}
+		return float64(m.Status.DBSize)
+	}
+	most := read
+	for _, m := range v.Answered() {
+		if float64(m.Status.DBSize) > fuller*float64(read.Status.DBSize) && full(m) > full(most) {
+			most = m
+		}
+	}
+	return most
+}
+
+func fileContent(m cluster.Member, u keyspace.Usage, leases int64) FileContent {
 	s := m.Status
 	f := FileContent{Member: m.Name, DBSize: s.DBSize, InUse: s.DBInUse, Free: s.DBSize - s.DBInUse,
 		Revisions: max(0, u.Revision-u.Oldest)}
@@ -213,11 +241,17 @@ func fileContent(m cluster.Member, u keyspace.Usage) FileContent {
 	used := float64(f.InUse - fixed)
 	f.Live = keyspace.Estimate{Bytes: min(u.InPages.Bytes, used), Error: u.InPages.Error}
 	f.Reclaimable = keyspace.Estimate{Bytes: float64(f.DBSize-fixed) - f.Live.Bytes, Error: f.Live.Error}
-	f.History = keyspace.Estimate{Bytes: min(used-f.Live.Bytes, float64(f.Revisions*maxRequest)), Error: f.Live.Error}
+	f.Leases = leaseContent(leases, int64(used))
+	var held keyspace.Estimate
+	if f.Leases != nil {
+		held = f.Leases.Bytes
+	}
+	f.History = keyspace.Estimate{Bytes: min(max(0, used-f.Live.Bytes-held.Bytes), float64(f.Revisions*maxRequest)), Error: f.Live.Error + held.Error}
 	if f.History.Bytes == 0 {
 		f.History.Error = 0
 	}
-	f.Other = f.InUse - int64(f.Live.Bytes) - int64(f.History.Bytes)
+	f.Reclaimable.Bytes, f.Reclaimable.Error = max(0, f.Reclaimable.Bytes-held.Bytes), f.Reclaimable.Error+held.Error
+	f.Other = max(0, f.InUse-int64(f.Live.Bytes)-int64(held.Bytes)-int64(f.History.Bytes))
 	if size := float64(f.DBSize); size > 0 {
 		f.FreeRatio, f.LiveRatio = float64(f.Free)/size, f.Live.Bytes/size
 		f.HistoryRatio, f.InUseRatio = f.History.Bytes/size, float64(f.InUse)/size

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
 )
 
@@ -37,7 +38,9 @@ func TestWhatFills(t *testing.T) {
 		"history":                        {FileContent{DBSize: 100 * mib, HistoryRatio: 0.9, LiveRatio: 0.1, Live: keyspace.Estimate{Bytes: 10 * mib, Error: mib}}, FindHistory},
 		"live":                           {FileContent{DBSize: 100 * mib, HistoryRatio: 0.1, LiveRatio: 0.9, Live: keyspace.Estimate{Bytes: 90 * mib, Error: mib}}, FindLive},
 		"one value read, and that small": {FileContent{DBSize: 100 * mib, HistoryRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, ""},
-		"free, which is exact":           {FileContent{DBSize: 100 * mib, FreeRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, FindFree},
+		"leases": {FileContent{DBSize: 100 * mib, HistoryRatio: 0.2, LiveRatio: 0.1, Live: keyspace.Estimate{Bytes: 10 * mib},
+			Leases: &LeaseContent{Count: mib, Bytes: keyspace.Estimate{Bytes: 62 * mib, Error: 18 * mib}}}, FindLeases},
+		"free, which is exact": {FileContent{DBSize: 100 * mib, FreeRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, FindFree},
 	} {
 		got := ""
 		for _, f := range whatFills(QuotaReport{File: &tc.file, Content: &keyspace.Usage{}}) {
@@ -45,6 +48,19 @@ func TestWhatFills(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// The start flag that helps a learner is named as the member's version has it.
+func TestLearnerShrinkKnowsTheVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"3.4.23": "etcdctl defrag --data-dir DIR", "3.5.35": "--experimental-bootstrap-defrag-threshold-megabytes=1",
+		"3.6.16": " --bootstrap-defrag-threshold-megabytes=1", "3.7.3": " --bootstrap-defrag-threshold-megabytes=1",
+	} {
+		m := cluster.Member{ID: 4, Name: "l", Learner: true, Status: &cluster.Status{Version: version}}
+		if got := learnerShrink(m); !strings.Contains(got, want) || !strings.Contains(got, "`kvd member promote l`") {
+			t.Errorf("%s: %s", version, got)
 		}
 	}
 }

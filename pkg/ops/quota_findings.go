@@ -30,6 +30,7 @@ const (
 	FindHistory       = "history_fills_file"
 	FindFree          = "free_pages_fill_file"
 	FindLive          = "live_data_fills_file"
+	FindLeases        = "leases_fill_file"
 )
 
 const (
@@ -46,16 +47,22 @@ const (
 
 // quotaFindings lists what there is to say, the causes first.
 func quotaFindings(v cluster.View, r QuotaReport, o QuotaOptions) []Finding {
-	out := append([]Finding{}, slices.Concat(alarmFindings(v), nospaceFindings(v), quotaSettings(v), nestedPuts(v))...) // never null in JSON
-	full := v.HasAlarm(cluster.AlarmNoSpace)
+	out := append([]Finding{}, slices.Concat(alarmFindings(v, o.WarnAt), nospaceFindings(v), quotaSettings(v), nestedPuts(v))...) // never null in JSON
+	full := false
 	for _, m := range v.Answered() {
 		u, ok := m.Status.UsageRatio()
+		full = full || !ok && v.HasAlarm(cluster.AlarmNoSpace) // which does not say that a file is full still
 		if !ok || u < o.WarnAt {
 			continue
 		}
 		full = true
-		out = append(out, Finding{Cause: FindNearlyFull, Member: m.Name, Message: fmt.Sprintf(
-			"member %s uses %.1f %% of its quota: %s of %s", m.Label(), 100*u, binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()))})
+		f := Finding{Cause: FindNearlyFull, Member: m.Name, Message: fmt.Sprintf(
+			"member %s uses %.1f %% of its quota: %s of %s", m.Label(), 100*u, binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()))}
+		if stuck, _ := learnersHold([]cluster.Member{m}, o.WarnAt); len(stuck) > 0 {
+			f.Message += ", most of which are free pages; a learner's file counts like a voter's, and a learner gives them back on no request"
+			f.Hint = learnerShrink(m)
+		}
+		out = append(out, f)
 	}
 	if r.File != nil && (full || r.File.DBSize >= worthSaying) {
 		out = append(out, whatFills(r)...)
@@ -63,12 +70,16 @@ func quotaFindings(v cluster.View, r QuotaReport, o QuotaOptions) []Finding {
 	return out
 }
 
-func alarmFindings(v cluster.View) []Finding {
+func alarmFindings(v cluster.View, warnAt float64) []Finding {
 	var out []Finding
+	help := "kvd alarm recover"
+	if roomEverywhere(v, warnAt) {
+		help = "no file is near its quota any more, and an alarm stays until it is disarmed: kvd alarm disarm"
+	}
 	for _, a := range v.Alarms {
 		f := Finding{Cause: FindNoSpace, Member: a.MemberName, Message: fmt.Sprintf(
 			"NOSPACE is raised by %s: the cluster refuses every write that costs space", alarmOwner(a)),
-			Hint: "kvd alarm recover"}
+			Hint: help}
 		if a.Type == cluster.AlarmCorrupt {
 			f = Finding{Cause: FindCorrupt, Member: a.MemberName, Message: fmt.Sprintf("CORRUPT is raised by %s: the cluster refuses writes", alarmOwner(a)),
 				Hint: "find out which member differs before anything else: see kvd alarm list"}
@@ -76,6 +87,14 @@ func alarmFindings(v cluster.View) []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// roomEverywhere reports that every member answers and is below a share of its quota.
+func roomEverywhere(v cluster.View, share float64) bool {
+	return len(v.Silent()) == 0 && !slices.ContainsFunc(v.Answered(), func(m cluster.Member) bool {
+		u, ok := m.Status.UsageRatio()
+		return m.Status.EffectiveQuota() != cluster.QuotaDisabled && (!ok || u >= share)
+	})
 }
 
 // quotaSettings judges the members' flags. One quota that differs from the rest
@@ -166,6 +185,9 @@ func whatFills(r QuotaReport) []Finding {
 	}
 	unsure := f.Live.Error >= mostly*float64(f.DBSize) // too little was read to tell live data from history
 	switch {
+	case f.Leases != nil && f.Leases.Bytes.Bytes >= mostly*float64(f.DBSize):
+		return []Finding{{Cause: FindLeases, Member: f.Member, Message: fmt.Sprintf("%.0f %% of the file are %s", 100*f.Leases.Bytes.Bytes/float64(f.DBSize), f.Leases.text()),
+			Hint: "`kvd alarm recover` packs them under an alarm, `kvd defrag --min-gain 0` without; " + leasesHelp}}
 	case unsure && f.FreeRatio < mostly:
 		return nil
 	case f.HistoryRatio >= mostly:

@@ -129,6 +129,13 @@ func (r *recovery) whatIsWrong(view cluster.View) []string {
 	if n := quotasDiffer(view); n != "" {
 		out = append(out, n)
 	}
+	for _, m := range r.above(view) {
+		if !m.Learner {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s is a learner, whose file no step of this makes smaller, and it counts like a voter's: before the alarm is disarmed this stops, unless %s",
+			m.Label(), learnerShrink(m)))
+	}
 	for _, m := range view.Voters() {
 		if m.Status == nil {
 			out = append(out, fmt.Sprintf("%s does not answer (%s): no member is defragmented while a voter is missing", m.Label(), fault.CauseOf(m.Err)))
@@ -242,11 +249,21 @@ func (r *recovery) checkStep() plan.Step {
 // tooFull explains why nothing more can be won by compacting and defragmenting,
 // and what can be done.
 func (r *recovery) tooFull(ctx context.Context, view cluster.View, full []cluster.Member) error {
+	learners, others := learnersHold(full, r.opts.TargetUsage)
+	if len(others) == 0 {
+		return &fault.Error{Kind: fault.Refused, Cause: causeLearnerFile, Op: "alarm recover", Subject: learners[0].Label(),
+			Msg:  "a learner's file counts like a voter's, and the next write would raise the alarm again: " + learnersText(learners) + "; no request makes a learner give them back; the alarm is left as it is",
+			Hint: learnerShrink(learners[0]) + "; then run this again"}
+	}
 	var said []string
-	for _, m := range full {
+	for _, m := range others {
 		said = append(said, sizeNote(m))
 	}
-	biggest := r.biggest(ctx, view)
+	if held := leaseContent(countLeases(ctx, r.client, others[0]), others[0].Status.DBInUse); held != nil && held.Bytes.Bytes >= mostly*float64(others[0].Status.DBInUse) {
+		return &fault.Error{Kind: fault.Refused, Cause: FindLeases, Op: "alarm recover",
+			Msg: "what is in use are leases: " + strings.Join(said, "; ") + "; most of it are " + held.text() + "; the alarm is left as it is", Hint: leasesHelp + "; then run this again"}
+	}
+	biggest := biggestOf(r.usage(ctx, view))
 	hint := deleteHint(biggest) + ", or raise --quota-backend-bytes (8 GiB is the suggested maximum), then run this again"
 	if n := quotasDiffer(view); n != "" {
 		hint = n + "; or " + hint

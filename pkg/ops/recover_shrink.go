@@ -59,12 +59,13 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		}
 		margin = closer
 	}
-	defrag, err := planDefragLate(ctx, r.client, view, r.opts.Defrag, r.sink)
+	usage := r.usage(ctx, view)
+	defrag, err := planDefragLate(ctx, r.client, view, r.opts.Defrag, r.sink, r.packs(usage))
 	if err != nil {
 		return nil, nil, err
 	}
 	steps = append(steps, defrag.Steps...)
-	if biggest := r.biggest(ctx, view); len(biggest) > 0 {
+	if biggest := biggestOf(usage); len(biggest) > 0 {
 		said = append(said, "most of the live data is "+groupsText(biggest))
 	}
 	return append(steps, r.checkStep()), said, nil
@@ -136,16 +137,46 @@ const (
 	biggestSample = 8 << 20
 )
 
-// biggest returns the groups of keys that hold most of the live data, by a sample.
-// It is for advice only, so that what cannot be read is left out.
-func (r *recovery) biggest(ctx context.Context, view cluster.View) []keyspace.Group {
+// usage looks into the key space, by a sample. It is for advice, so that it is nil
+// where that cannot be read.
+func (r *recovery) usage(ctx context.Context, view cluster.View) *keyspace.Usage {
 	o := keyspace.DefaultLookOptions()
 	o.SampleBytes = biggestSample
 	usage, _, err := lookAt(ctx, r.client, view, o, r.sink)
 	if err != nil {
 		return nil
 	}
-	return usage.Groups[:min(biggestShown, len(usage.Groups))]
+	return usage
+}
+
+// biggestOf returns the groups of keys that hold most of the live data.
+func biggestOf(u *keyspace.Usage) []keyspace.Group {
+	if u == nil {
+		return nil
+	}
+	return u.Groups[:min(biggestShown, len(u.Groups))]
+}
+
+// packShare is the share of a file that must be neither free nor live data for a
+// defragmentation to be tried for what it may pack.
+const packShare = 0.1
+
+// packs tells what a defragmentation may win of a file beside its free pages where
+// the file is above the target without them: pages that are partly filled count as
+// in use, such as those of very many leases, which are half empty. Live keys are
+// known packed, so that what is more than them is what there is to win, at most.
+func (r *recovery) packs(u *keyspace.Usage) func(cluster.Member) int64 {
+	if u == nil {
+		return nil
+	}
+	return func(m cluster.Member) int64 {
+		full := len(r.inUseAbove(cluster.View{Members: []cluster.Member{m}}, r.opts.TargetUsage)) > 0
+		more := m.Status.DBInUse - fixedPages - int64(u.InPages.Bytes+u.InPages.Error)
+		if !full || float64(more) < packShare*float64(m.Status.DBSize) {
+			return 0
+		}
+		return more
+	}
 }
 
 func groupsText(groups []keyspace.Group) string {

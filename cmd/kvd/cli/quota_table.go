@@ -123,13 +123,17 @@ func drawFile(w io.Writer, f ops.FileContent) error {
 		}},
 		render.Column[part]{Header: "", Value: func(p part) string { return p.note }})
 	columns = append(render.Columns[part]{{Header: "what", Value: func(p part) string { return p.what }}}, columns...)
-	return columns.Write(w, []part{
+	parts := []part{
 		{"live", f.Live, "the newest revision of each key, as it is after a defrag"},
 		{"history", f.History, fmt.Sprintf("%d revisions kept, %s; kvd compact frees it", f.Revisions, compacted)},
 		{"free", exact(f.Free), "pages inside the file that kvd defrag gives back"},
 		{"other", exact(f.Other), "etcd's own pages"},
 		{"reclaimable", f.Reclaimable, "by compaction to the head and defrag"},
-	})
+	}
+	if f.Leases != nil {
+		parts = slices.Insert(parts, 1, part{"leases", f.Leases.Bytes, fmt.Sprintf("%d leases, by their number; only their end frees them", f.Leases.Count)})
+	}
+	return columns.Write(w, parts)
 }
 
 func drawContent(w io.Writer, u keyspace.Usage, top int) error {
