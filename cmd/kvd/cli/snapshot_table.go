@@ -70,6 +70,9 @@ func snapshotInside(s *snapshot.Status) []snapshotRow {
 	if s.Leases.Count > 0 {
 		leases = fmt.Sprintf("%d with %s, longest TTL %d s", s.Leases.Count, count(int(s.Leases.Keys), "key"), s.Leases.MaxTTLSeconds)
 	}
+	if n := s.Leases.KeysWithout; n > 0 {
+		leases += fmt.Sprintf("; %s on leases that are not in it, for ever", count(int(n), "key"))
+	}
 	alarms := make([]string, 0, len(s.Alarms))
 	for _, a := range s.Alarms {
 		alarms = append(alarms, fmt.Sprintf("%s of %s", a.Type, a.MemberID))

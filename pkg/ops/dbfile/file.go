@@ -81,7 +81,7 @@ func (f *File) init() error {
 	}
 	return &fault.Error{
 		Kind: fault.Damage, Cause: string(kind), Op: "open", Subject: f.name,
-		Msg: fmt.Sprintf("not an etcd backend file or snapshot: %s, %d bytes", kind.Describe(), f.size), Hint: kind.hint(),
+		Msg: fmt.Sprintf("not an etcd backend file or snapshot: %s, %d bytes", kind.Describe(), f.size), Hint: f.hintOf(kind),
 	}
 }
 

@@ -55,6 +55,11 @@ type Header struct {
 	Freelist  uint64 // page of the freelist, NoFreelist where there is none
 	MetaPage  int    // 0 or 1, whichever is valid and newer
 	OtherMeta string // what is wrong with the other one, empty if nothing is
+	// AsSent says that the meta pages are as a server sends them in a snapshot: one
+	// transaction twice, the second time with its number less one (WriteTo in bbolt's
+	// tx.go). Who opens the file for writing writes that of an even number into page 0
+	// (Meta.Write in internal/common/meta.go), which mostly changes that.
+	AsSent bool
 }
 
 // parseMeta reads one meta page: b begins at the page's header. The string says
@@ -106,6 +111,9 @@ func (f *File) findHeader() (Header, string) {
 			second.MetaPage = 1
 			return second, ""
 		}
+		twin := second
+		twin.TxID++
+		first.AsSent = bad == "" && twin == first
 		first.OtherMeta = bad
 		return first, ""
 	}

@@ -30,6 +30,12 @@ const (
 	KindJSON      Kind = "json"      // a manifest, an error
 	KindText      Kind = "text"      // any other text
 	KindWAL       Kind = "wal"       // a file of member/wal
+	KindSQLite    Kind = "sqlite"    // what k3s has where it runs without etcd
+	KindBase64    Kind = "base64"    // a backend file, as base64 writes it
+	KindCRLF      Kind = "crlf"      // a backend file that came through a terminal
+	KindRecoded   Kind = "recoded"   // bytes that were taken for text, and written in another encoding
+	KindPreceded  Kind = "preceded"  // a backend file behind something else
+	KindOpenSSL   Kind = "openssl"   // encrypted by openssl enc
 	KindDirectory Kind = "directory" // not a file at all
 	KindOther     Kind = "unknown"
 )
@@ -50,6 +56,9 @@ func kindText() map[Kind]string {
 		KindAge: "a file encrypted with age", KindMarkup: "HTML or XML, such as the error page of a server or proxy",
 		KindChecksum: "a checksum file, not what it is the checksum of", KindJSON: "JSON text", KindText: "text",
 		KindWAL: "a file of etcd's write-ahead log", KindDirectory: "a directory",
+		KindSQLite: "an SQLite database, as k3s has it where it runs without etcd", KindBase64: "an etcd backend file written as base64",
+		KindCRLF: crlfWords, KindRecoded: "bytes that were taken for text and written in another encoding, as PowerShell's > does",
+		KindPreceded: "an etcd backend file with something in front of it", KindOpenSSL: "a file encrypted by openssl enc",
 	}
 }
 
@@ -75,6 +84,16 @@ func (k Kind) hint() string {
 		return "name the file: in a data directory it is member/snap/db"
 	case KindEmpty, KindShort, KindZeros, KindMarkup:
 		return "the download or copy failed; fetch it again, and compare its size with the original's"
+	case KindBase64:
+		return "decode it first: base64 -d FILE > snapshot.db"
+	case KindCRLF:
+		return CRLFHint
+	case KindRecoded:
+		return "what it was can't be had back; fetch it again without anything that takes it for text: kubectl cp, scp"
+	case KindOpenSSL:
+		return "decrypt it first: openssl enc -d, with the cipher and options that it was encrypted with"
+	case KindSQLite:
+		return "it is no etcd's; k3s with etcd has its snapshots in server/db/snapshots"
 	case KindChecksum:
 		return "name the file that the checksum is of"
 	}
@@ -86,16 +105,19 @@ func magics() map[Kind][]byte {
 	return map[Kind][]byte{
 		KindGzip: {0x1f, 0x8b}, KindZip: []byte("PK\x03\x04"), KindZstd: {0x28, 0xb5, 0x2f, 0xfd},
 		KindXZ: {0xfd, '7', 'z', 'X', 'Z', 0}, KindBzip2: []byte("BZh"), KindLZ4: {0x04, 0x22, 0x4d, 0x18},
-		KindAge: []byte("age-encryption.org/"),
+		KindAge: []byte("age-encryption.org/"), KindSQLite: []byte("SQLite format 3\x00"), KindOpenSSL: []byte("Salted__"),
 	}
 }
+
+// sniffed is how much is read to see what a content is.
+const sniffed = 64 << 10
 
 // sniff says what a content of size bytes seems to be. It reads 64 KiB at most.
 func sniff(r io.ReaderAt, size int64) (Kind, error) {
 	if size == 0 {
 		return KindEmpty, nil
 	}
-	head := make([]byte, min(size, 64<<10))
+	head := make([]byte, min(size, sniffed))
 	if n, err := r.ReadAt(head, 0); err != nil && !(err == io.EOF && n == len(head)) { //nolint:errorlint // ReaderAt's contract
 		return KindOther, err
 	}
@@ -107,6 +129,8 @@ func sniff(r io.ReaderAt, size int64) (Kind, error) {
 	switch {
 	case hasBackendMagic(head) && size < 2*minPageSize:
 		return KindShort, nil
+	case hasBackendMagic(head) && crlf(head):
+		return KindCRLF, nil
 	case hasBackendMagic(head):
 		return KindBackend, nil
 	case len(head) > 262 && string(head[257:262]) == "ustar":
@@ -115,6 +139,9 @@ func sniff(r io.ReaderAt, size int64) (Kind, error) {
 		return KindZeros, nil
 	case looksLikeWAL(head):
 		return KindWAL, nil
+	}
+	if k, ok := convertedKind(head); ok {
+		return k, nil
 	}
 	if k, ok := textKind(head); ok {
 		return k, nil

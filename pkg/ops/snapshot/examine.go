@@ -52,6 +52,9 @@ type examination struct {
 	content    content
 	manifest   *Manifest // that beside the file, where it is of this one
 	kubernetes bool      // there are keys that only an API server writes
+	k3s        bool      // and one that only k3s and RKE2 write
+	terminal   bool      // a terminal has put a carriage return before each newline
+	leases     leaseUse
 }
 
 // errUnreadable is wrapped by errors of the disk.
@@ -86,6 +89,7 @@ func examine(ctx context.Context, f *dbfile.File, hashed *hashing, op string, si
 		return nil, &fault.Error{Kind: fault.Unavailable, Cause: "unreadable_file", Op: op, Subject: e.path, Err: fmt.Errorf("%w: %w", errUnreadable, err)}
 	}
 	e.finish()
+	e.terminal = e.damaged > 0 && f.ThroughTerminal()
 	if live {
 		e.changed = f.Changed()
 	}
@@ -136,8 +140,10 @@ func (e *examination) record(r *dbfile.Record) error {
 	case live:
 		s.Keys++
 		e.kubernetes = e.kubernetes || bytes.HasPrefix(r.Key, []byte("/registry/"))
+		e.k3s = e.k3s || bytes.HasPrefix(r.Key, []byte("/bootstrap/"))
 		if r.Lease != 0 {
 			s.Leases.Keys++
+			e.leases.use(r.Lease)
 		}
 	}
 	switch {
@@ -182,6 +188,9 @@ func (e *examination) contradicts(r *dbfile.Record, what string) {
 // of the record: the server that starts on the file ends.
 func (e *examination) other(bucket string, key, value []byte) error {
 	e.content.other(bucket, key, value)
+	if bucket == dbfile.BucketLease {
+		e.leases.found(key)
+	}
 	err := e.status.take(bucket, key, value)
 	if err == nil {
 		return nil
@@ -278,6 +287,9 @@ func (e *examination) finish() {
 	}
 	s.StorageVersion, s.ConsistentIndex, s.Term = m.StorageVersion, m.ConsistentIndex, m.Term
 	s.Buckets = append(s.Buckets, e.scan.Buckets...)
+	if e.damaged == 0 { // else they may be where it could not be read
+		s.Leases.KeysWithout, e.leases.first = e.leases.without()
+	}
 	s.Digests = Digests{
 		FileSHA256: e.hashes.file, DataSHA256: e.hashes.pages, Stored: e.hashes.stored,
 		KV: KVHash{Algorithm: "etcd-hashkv", Hash: e.scan.KVHash.Hash, Revision: e.scan.KVHash.Revision, CompactRevision: e.scan.KVHash.CompactRevision},

@@ -69,6 +69,14 @@ func (e *examination) notes() []Finding {
 		add(SeverityNote, "leases_return", "%s with %s: each lives for its full TTL again (up to %d s) after the first election",
 			count(s.Leases.Count, "lease", "leases"), count(s.Leases.Keys, "key", "keys"), s.Leases.MaxTTLSeconds)
 	}
+	if n := s.Leases.KeysWithout; n > 0 {
+		verb := "are"
+		if n == 1 {
+			verb = "is"
+		}
+		add(SeverityWarning, "leases_missing", "%s %s on leases that are not in the file, the first of them %x: no start gives them an end again, until they are put anew or deleted (`kvd keys list FILE --lease %x`)",
+			count(n, "key", "keys"), verb, uint64(e.leases.first), uint64(e.leases.first)) //nolint:gosec // the same bits
+	}
 	if s.Auth.Enabled {
 		add(SeverityNote, "auth_enabled", "authentication is on (%s, %s): the restored cluster asks for root's password", count(s.Auth.Users, "user", "users"), count(s.Auth.Roles, "role", "roles"))
 	}

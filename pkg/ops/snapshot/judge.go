@@ -37,6 +37,8 @@ func (e *examination) judge() judgement {
 	switch {
 	case e.live:
 		return e.judgeLive()
+	case e.terminal:
+		return judgement{NotRestorable, ClassConverted, "it came through a terminal, which has put a carriage return before each newline", dbfile.CRLFHint}
 	case short > 0:
 		return e.judgeShort(short)
 	case e.zeroTail():
@@ -63,12 +65,12 @@ func (e *examination) judge() judgement {
 	case !e.isEtcds():
 		return judgement{NotRestorable, ClassNotASnapshot, fmt.Sprintf("a bbolt file, but not etcd's: its buckets are %q", firstFew(e.scan.Buckets)), ""}
 	}
-	if why := unsupported(e.scan.Meta); why != "" {
+	if why := unsupported(e.scan.Meta, e.status.ClusterVersion); why != "" {
 		return judgement{NotRestorable, ClassVersion, why, "restore it with the etcd version that wrote it"}
 	}
 	switch {
 	case mismatch:
-		return judgement{WithLoss, ClassHashMismatch, "the hash does not match: some bytes have changed since it was saved, in values or unused space" + e.contradiction() + e.gapNote(),
+		return judgement{WithLoss, ClassHashMismatch, "the hash does not match: " + e.changedWords() + e.contradiction() + e.gapNote(),
 			"use another copy; a restore needs --skip-hash-check, and values may be wrong"}
 	case e.header.OtherMeta != "":
 		return judgement{WithLoss, ClassBadMeta, fmt.Sprintf("meta page %d is damaged (%s): the file opens with the other one, which may be a transaction behind", 1-e.header.MetaPage, e.header.OtherMeta),
@@ -195,13 +197,17 @@ func (e *examination) isEtcds() bool {
 // schema; empty means that it would.
 //
 // Source: go.etcd.io/etcd/server/v3 v3.7.3, storage/schema/schema.go and migration.go. A file
-// without a storage version is from 3.5 or before, and is let in.
-func unsupported(m dbfile.Meta) string {
+// without a storage version is from 3.5 or before, and is let in. A cluster version above
+// the server's own ends it: etcdserver/version/downgrade.go (MustDetectDowngrade).
+func unsupported(m dbfile.Meta, cluster string) string {
+	own := semver.New(version.Version)
+	if v, err := parseVersion(cluster); err == nil && (v.Major > own.Major || v.Major == own.Major && v.Minor > own.Minor) {
+		return fmt.Sprintf("its cluster version is %s, and etcd %s ends when it reads one above its own", cluster, version.Version)
+	}
 	v, err := parseVersion(m.StorageVersion)
 	if err != nil {
 		return ""
 	}
-	own := semver.New(version.Version)
 	if v.Major == own.Major && v.Minor <= own.Minor && v.Minor >= version.V3_5.Minor {
 		return ""
 	}

@@ -98,6 +98,20 @@ func (e *examination) maybeTorn(what string) string {
 	return ""
 }
 
+// changedWords says what has become of a file whose hash does not match. A tool that
+// opens it for writing leaves meta pages that no snapshot has, and keys and values
+// as they were; a disk or a copy that loses bytes doesn't.
+func (e *examination) changedWords() string {
+	if e.header.OtherMeta == "" && !e.header.AsSent {
+		return "the file was opened for writing since it was saved, as etcdutl hashkv and etcd-dump-db do: its meta pages are not those of a snapshot. That alone changes the hash; nothing proves any more that the values are what they were"
+	}
+	const bytesChanged = "some bytes have changed since it was saved, in values or unused space"
+	if e.header.OtherMeta == "" && e.header.TxID%2 == 0 {
+		return bytesChanged + ", or the file was opened for writing, as etcdutl hashkv does"
+	}
+	return bytesChanged
+}
+
 func (e *examination) contradiction() string {
 	if e.inconsistent == 0 {
 		return ""

@@ -93,6 +93,8 @@ type Leases struct {
 	Count         int64 `json:"count"`
 	Keys          int64 `json:"keys"` // live keys with a lease
 	MaxTTLSeconds int64 `json:"max_ttl_seconds"`
+	// KeysWithout are those of Keys whose lease is not in the file: they never expire.
+	KeysWithout int64 `json:"keys_without_lease,omitempty"`
 }
 
 // Alarm is an alarm inside the file: a member that starts on it has it raised.

@@ -56,6 +56,7 @@ const (
 	ClassVersion         Class = "unsupported_version" // from an etcd that this one cannot follow
 	ClassInUse           Class = "in_use"              // read while a server had it
 	ClassBootFailed      Class = "boot_failed"         // a member was started on it, and did not do what it should
+	ClassConverted       Class = "text_conversion"     // taken for text on its way
 	ClassBadCompression  Class = "bad_compression"     // compressed, and it does not decompress
 )
 

@@ -78,6 +78,9 @@ func (e *examination) holdAgainstManifest() {
 		in.Manifest, in.ManifestMessage = ManifestUnreadable, fmt.Sprintf("%s, where the manifest would be, is none that can be read: %s", path, fault.Why(err))
 	case m.SHA256 != sum:
 		in.Manifest, in.ManifestMessage = ManifestMismatch, fmt.Sprintf("%s is the manifest of another file: its sha256 is %s, this one's %s", path, m.SHA256, sum)
+		if own := e.status.Digests.KV; e.damaged == 0 && m.Verified == VerifiedFull && m.KV == own {
+			in.ManifestMessage += fmt.Sprintf("; keys and values are those that it tells, by their digest %d at revision %d", own.Hash, own.Revision)
+		}
 	default:
 		in.Manifest, e.manifest = ManifestMatches, m
 	}
@@ -111,6 +114,10 @@ func judgeUnopened(path, op string, err error) (*Verification, error) {
 	case kind == dbfile.DamageNoMeta:
 		v.Class = ClassBadPages
 		v.Hint = restoreOther()
+	case kind == dbfile.KindCRLF, kind == dbfile.KindRecoded, kind == dbfile.KindBase64:
+		v.Class = ClassConverted
+	case kind == dbfile.KindPreceded:
+		v.Class = ClassExtraBytes
 	case kind == dbfile.KindShort || partialName(path):
 		v.Class = ClassPartialDownload
 	case fault.CauseOf(err) == spool.CauseTruncated:
