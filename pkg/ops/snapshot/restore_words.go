@@ -24,6 +24,7 @@ func (r *Restore) notes() []string {
 	if n := len(r.Recipe.Members); n%2 == 0 {
 		out = append(out, fmt.Sprintf("%d members bear no more failures than %d", n, n-1))
 	}
+	out = append(out, r.loopbackNotes()...)
 	out = append(out, r.tokenNotes()...)
 	out = append(out, r.bumpNotes()...)
 	for _, f := range r.source.notes() {
@@ -171,7 +172,11 @@ func quoteWord(s string) string {
 // comes after it.
 func (r *Restore) next() []string {
 	var out []string
-	if r.source.kubernetes {
+	if r.source.k3s {
+		out = append(out, "k3s and RKE2 keep files of their own beside etcd's, and this does not make them: give the snapshot to `k3s server --cluster-reset --cluster-reset-restore-path=FILE` (rke2 likewise), with the server's token of then, which /bootstrap/ in it is encrypted with")
+	}
+	kubeadm := r.source.kubernetes && !r.source.k3s
+	if kubeadm {
 		out = append(out,
 			"kubeadm, before, on every control plane node: move etcd.yaml and kube-apiserver.yaml out of /etc/kubernetes/manifests",
 			"kubeadm, before: wait until both containers are gone, then move /var/lib/etcd away")
@@ -192,7 +197,7 @@ func (r *Restore) next() []string {
 		out = append(out, fmt.Sprintf("restore the other members (of %s) on their hosts from the same file, with the same plan; a quorum must run before any of them is ready", strings.Join(r.Recipe.names(), ", ")))
 	}
 	out = append(out, "then `kvd status --wait` shows when the cluster is well")
-	if r.source.kubernetes {
+	if kubeadm {
 		out = append(out,
 			"kubeadm, instead of starting it so: restore on each node with --name as etcd.yaml has it and --data-dir /var/lib/etcd",
 			"kubeadm, then: move etcd.yaml back on all, and kube-apiserver.yaml once `kvd status` is well",

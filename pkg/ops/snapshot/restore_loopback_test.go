@@ -1,0 +1,40 @@
+package snapshot_test
+
+import (
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"kvd/pkg/ops/snapshot"
+)
+
+// A member at a loopback that nobody chose serves, and cannot be joined; k3s restores by
+// itself.
+func TestRestoreTellsWhoCanBeReached(t *testing.T) {
+	t.Parallel()
+	good, _ := fixture(t, "3.7-history")
+	onHost := changed(t, good, asEtcd(), func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte("members")).Put([]byte("1"), []byte(`{"id":1,"name":"cp-1","peerURLs":["https://10.0.0.1:2380"]}`))
+	})
+	elsewhere := oneMember()
+	elsewhere.Members[0].PeerURLs = []string{"http://10.0.0.9:2380"}
+	for name, tc := range map[string]struct {
+		content []byte
+		recipe  snapshot.Recipe
+		said    bool
+	}{
+		"the default, of members on hosts":    {onHost, oneMember(), true},
+		"the default, of members of a laptop": {good, oneMember(), false},
+		"another host":                        {onHost, elsewhere, false},
+	} {
+		p, err := planOf(t, write(t, "s.db", tc.content), tc.recipe)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		notes := strings.Join(p.Plan.Notes, "\n")
+		if strings.Contains(notes, "no other host finds m1 at http://localhost:2380") != tc.said || tc.said && !strings.Contains(notes, "cp-1=https://10.0.0.1:2380") {
+			t.Errorf("%s:\n%s", name, notes)
+		}
+	}
+}
