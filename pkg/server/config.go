@@ -47,6 +47,10 @@ type note struct {
 // Start starts.
 func (c *Config) Etcd() *embed.Config { return c.etcd }
 
+// WALDir is the folder of the member's write-ahead log, and DBPath the file of its database.
+func (c *Config) WALDir() string { return walPath(c.etcd) }
+func (c *Config) DBPath() string { return dbPath(c.etcd) }
+
 // Source says where the settings come from: a config file's path, or flags and
 // environment.
 func (c *Config) Source() string {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/wal"
 	"kvd/pkg/server"
 )
 
@@ -71,6 +72,11 @@ func runServe(ctx context.Context, app *App, cmd *cobra.Command, args []string) 
 	}
 	if cfg.PrintConfig {
 		return printServeConfig(app, cfg)
+	}
+	if cfg.Etcd().ForceNewCluster {
+		if err := wal.CheckForce(ctx, cfg.WALDir(), cfg.DBPath()); err != nil {
+			return err
+		}
 	}
 	srv, err := server.Start(ctx, cfg)
 	if err != nil {

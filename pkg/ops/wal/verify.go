@@ -105,8 +105,17 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	if err != nil {
 		return nil, err
 	}
+	x, err := examine(ctx, found, o)
+	if err != nil {
+		return nil, err
+	}
+	return &x.Verification, nil
+}
+
+// examine goes through a log and looks at the database beside it.
+func examine(ctx context.Context, found string, o VerifyOptions) (*exam, error) {
 	holder, live := writer(found)
-	x := exam{Verification: Verification{Dir: found, Damages: []Break{}, Findings: []Finding{}}}
+	x := &exam{Verification: Verification{Dir: found, Damages: []Break{}, Findings: []Finding{}}}
 	if live {
 		x.Live = holder.String()
 	}
@@ -123,6 +132,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	if live {
 		read = readLive
 	}
+	var err error
 	if x.Database, err = read(ctx, path, o.DB != "" && !o.DBLost); err != nil {
 		return nil, err
 	}
@@ -143,7 +153,7 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*Verification, er
 	if !x.bare {
 		x.remarkSnaps(filepath.Dir(path))
 	}
-	return &x.Verification, nil
+	return x, nil
 }
 
 // readAgain reads how far a running server's database has come since.
