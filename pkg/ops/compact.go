@@ -77,6 +77,9 @@ func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := canCommit(view, "compact"); err != nil {
 		return nil, err
 	}
+	if err := apartErr(ctx, client, view, "compact", "a member refuses to compact up to a revision that it does not have, and the history that tells them apart would be gone"); err != nil {
+		return nil, err
+	}
 	facts, err := c.look(ctx, view)
 	if err != nil {
 		return nil, err

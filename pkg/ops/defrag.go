@@ -93,6 +93,9 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 		return nil, err
 	}
 	if !late { // else sizes are looked at when each member's turn comes
+		if err := apartErr(ctx, client, view, "defrag", "defragmenting rewrites a file that may be the evidence"); err != nil {
+			return nil, err
+		}
 		if view, err = trueSizes(ctx, client, view); err != nil {
 			return nil, err
 		}

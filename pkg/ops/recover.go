@@ -57,6 +57,9 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := r.refuse(view); err != nil {
 		return nil, err
 	}
+	if err := apartErr(ctx, client, view, "alarm recover", "a member refuses to compact up to a revision that it does not have, and writes would go on on top of that"); err != nil {
+		return nil, err
+	}
 	view, err := trueSizes(ctx, client, view)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,11 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	if who := o.unjudged(view); who != "" {
 		app.warn("--exit-code does not see how full %s is: etcd before 3.6 does not tell its quota; say it with --quota", who)
 	}
-	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view))
+	apart := ops.Apart(ctx, client, view)
+	if apart != "" {
+		view.Notes = append(view.Notes, apart+": see `kvd diagnose`")
+	}
+	return errors.Join(err, app.Print(view, statusTable(view)), unreadable(view), o.judge(view, apart))
 }
 
 // unjudged names the members of which --exit-code can't tell how full they are.
@@ -116,11 +121,11 @@ func unreadable(v cluster.View) error {
 }
 
 // judge is what --exit-code adds.
-func (o statusOptions) judge(v cluster.View) error {
+func (o statusOptions) judge(v cluster.View, apart string) error {
 	if !o.exitCode {
 		return nil
 	}
-	if why := ops.Unwell(v); why != "" {
+	if why := cmp.Or(ops.Unwell(v), apart); why != "" {
 		return &fault.Error{Kind: fault.Wanting, Cause: "unwell", Msg: why}
 	}
 	return nil
