@@ -23,7 +23,7 @@ const clockSkew = 5 * time.Minute
 // What cannot be read is noted, and the rest looked at all the same. Of each file no more
 // is read than shows what it is: whether it is whole, `kvd snapshot verify` tells.
 func (in *Input) AddBackups(dir string) {
-	b := Backups{Dir: dir}
+	b, own := Backups{Dir: dir}, in.clusterID()
 	root := dir
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		root = real // a walk does not go into a link
@@ -44,19 +44,24 @@ func (in *Input) AddBackups(dir string) {
 			}
 			return nil
 		}
-		at, cut := info.ModTime(), cutShort(path, info.Size())
+		f := BackupFile{At: info.ModTime(), Why: cutShort(path, info.Size())}
+		newest := &b.Cut
 		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && m.File == d.Name() && !m.EndedAt.IsZero() {
 			switch {
+			case m.SizeBytes > info.Size() && f.Why == "":
+				f.Why = fmt.Sprintf("it has %d of the %d bytes that its manifest tells", info.Size(), m.SizeBytes)
 			case m.SizeBytes == info.Size():
-				at = m.EndedAt
-			case m.SizeBytes > info.Size() && cut == "":
-				cut = fmt.Sprintf("it has %d of the %d bytes that its manifest tells", info.Size(), m.SizeBytes)
+				f.At = m.EndedAt
+				if of := m.ClusterID.String(); own != "" && of != own && f.Why == "" {
+					newest, f.Why = &b.Other, "by its manifest it is of cluster "+of+", and this one is "+own
+				}
 			}
 		}
+		f.Name = path
 		if rel, err := filepath.Rel(root, path); err == nil {
-			path = filepath.Join(dir, rel)
+			f.Name = filepath.Join(dir, rel)
 		}
-		b.take(in.At, BackupFile{Name: path, At: at, Why: cut})
+		b.take(in.At, f, newest)
 		return nil
 	})
 	if unread != nil {
@@ -66,9 +71,9 @@ func (in *Input) AddBackups(dir string) {
 	in.Backups = &b
 }
 
-// take counts a file as a backup, or says why it is none to rely on.
-func (b *Backups) take(now time.Time, f BackupFile) {
-	newest := &b.Cut
+// take counts a file as a backup, or notes it as the newest of those that are none to
+// rely on for that reason.
+func (b *Backups) take(now time.Time, f BackupFile, newest *BackupFile) {
 	switch {
 	case f.Why != "":
 	case f.At.After(now.Add(clockSkew)):

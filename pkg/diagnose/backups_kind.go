@@ -36,8 +36,16 @@ func noBackup(path string) bool {
 		return false // it is there, and old or new
 	}
 	defer f.Close() //nolint:errcheck // only read
+	if ofBackupRestore().MatchString(filepath.Base(path)) {
+		n, _ := f.Read(make([]byte, 1)) //nolint:errcheck // what cannot be read is taken for one
+		return n == 0
+	}
 	return onlyText(f, 2)
 }
+
+// ofBackupRestore matches what gardener's etcd-backup-restore keeps: snapshots, and between
+// them the changes since the last one, as JSON (pkg/types/snapstore.go, GenerateSnapshotName).
+func ofBackupRestore() *regexp.Regexp { return regexp.MustCompile(`^(Full|Incr)-\d+-\d+-\d+`) }
 
 // ofRaft matches the files of a member that are no database
 // (server/storage/wal/util.go walName, api/snap/snapshotter.go save).

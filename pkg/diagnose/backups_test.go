@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/snapshot"
 )
 
 // What lies beside snapshots is none, and one folder that can't be read hides no other.
@@ -135,6 +137,7 @@ func TestWhatOnlyLooksLikeANewBackup(t *testing.T) {
 		"static pods and certificates": {"static_kuberesources_2026-02-03_040506.tar.gz", packed(t, pod, key), time.Hour, true, ""},
 		"a log that was rotated":       {"backup.log.1.gz", zipped(t, []byte("etcdctl: context deadline exceeded\n")), time.Hour, true, ""},
 		"an archive with a snapshot":   {"etcd.tar.gz", packed(t, pod, whole), time.Hour, false, ""},
+		"changes of backup-restore":    {"v2/Incr-00000009-00000012-1722000000.gz", zipped(t, []byte(`[{"type":"PUT"}]`)), time.Hour, false, ""},
 		"a compressed snapshot":        {"etcd.db.gz", zipped(t, whole), time.Hour, false, ""},
 		"an archive that is encrypted": {"etcd.tar.gz", packed(t, []byte("-----BEGIN PGP MESSAGE-----\n")), time.Hour, false, ""},
 		"a member's log":               {"member/wal/0000000000000000-0000000000000000.wal", []byte{4, 0, 0, 0, 0, 0, 0, 0x84, 8, 4}, time.Hour, true, ""},
@@ -176,5 +179,35 @@ func TestWhatOnlyLooksLikeANewBackup(t *testing.T) {
 		if !strings.Contains(said, tc.says) {
 			t.Errorf("%s: %q is not in %q", name, tc.says, said)
 		}
+	}
+}
+
+// A job that was pointed at another cluster leaves a backup of today of that one: by the
+// manifests that kvd writes it is none of this.
+func TestABackupOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	content := bytes.Repeat([]byte{1}, 4096)
+	save := func(name string, of snapshot.ID, at time.Time) {
+		m := snapshot.Manifest{Format: "kvd-snapshot-1", File: name, SizeBytes: int64(len(content)), SHA256: strings.Repeat("0", 64), Verified: snapshot.VerifiedFull, ClusterID: of, EndedAt: at}
+		raw, err := json.Marshal(m)
+		path := filepath.Join(dir, name)
+		if err = errors.Join(err, os.WriteFile(path, content, 0o600), os.WriteFile(snapshot.ManifestPath(path), raw, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := healthy()
+	w.in.At = start
+	own := snapshot.ID(w.in.Now.View.ID)
+	save("own.db", own, start.Add(-48*time.Hour))
+	save("other.db", own+1, start.Add(-time.Hour))
+	w.in.AddBackups(dir)
+	r := diagnose.Diagnose(w.in)
+	mentions(t, finding(t, r, "KVD-OPS-002").Summary, "own.db, is 2 days old", "other.db is newer and does not count: by its manifest it is of cluster "+(own+1).String()+", and this one is "+own.String())
+
+	in := &diagnose.Input{At: start, Limits: diagnose.DefaultLimits()} // which cluster it is for is not known
+	in.AddBackups(dir)
+	if r := diagnose.Diagnose(in); r.Has("KVD-OPS-002") {
+		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -43,6 +43,9 @@ func (b *Backups) besides() string {
 	if b.Cut.Name != "" && b.Cut.At.After(b.At) {
 		out += "; " + b.Cut.Name + " is newer and no backup: " + b.Cut.Why
 	}
+	if b.Other.Name != "" && b.Other.At.After(b.At) {
+		out += "; " + b.Other.Name + " is newer and does not count: " + b.Other.Why
+	}
 	if b.Ahead.Name != "" {
 		out += "; " + b.Ahead.Name + " does not count: " + b.Ahead.Why
 	}

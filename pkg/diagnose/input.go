@@ -165,9 +165,9 @@ type Backups struct {
 	Count  int
 	Unread string // why not all of it could be read
 
-	// Files that are not counted: the newest that is not whole, and the one furthest in
-	// the future.
-	Cut, Ahead BackupFile
+	// Files that are not counted: the newest that is not whole, the newest of another
+	// cluster, and the one furthest in the future.
+	Cut, Other, Ahead BackupFile
 }
 
 // BackupFile is a file beside backups that is none to rely on.
