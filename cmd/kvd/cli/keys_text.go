@@ -95,6 +95,13 @@ func drawValue(w io.Writer, v *keyspace.ValueShown, indent string) error {
 	case indent != "":
 		text = v.Note
 	}
+	if indent != "" && v.Note != "" && text != v.Note { // alone, a value has it in its heading
+		what := "# "
+		if v.Object == nil && v.Kind != "" {
+			what += v.APIVersion + " " + v.Kind + ": "
+		}
+		text = what + v.Note + "\n" + text
+	}
 	if text == "" {
 		return nil
 	}
