@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"syscall"
 
 	"kvd/pkg/ops/fault"
@@ -72,6 +73,9 @@ func (f *File) init() error {
 		return nil
 	}
 	kind, err := sniff(f.r, f.size)
+	if kind == KindOther && raftSnap().MatchString(filepath.Base(f.name)) {
+		kind = KindRaftSnap
+	}
 	switch {
 	case err != nil:
 		return &fault.Error{Kind: fault.Unavailable, Cause: DamageUnreadable, Op: "open", Subject: f.name, Err: err}

@@ -25,18 +25,19 @@ const (
 	KindLZ4       Kind = "lz4"
 	KindTar       Kind = "tar"
 	KindAge       Kind = "age"
-	KindMarkup    Kind = "markup"    // HTML or XML: what a server or proxy answered instead
-	KindChecksum  Kind = "checksum"  // the side file of sha256sum
-	KindJSON      Kind = "json"      // a manifest, an error
-	KindText      Kind = "text"      // any other text
-	KindWAL       Kind = "wal"       // a file of member/wal
-	KindSQLite    Kind = "sqlite"    // what k3s has where it runs without etcd
-	KindBase64    Kind = "base64"    // a backend file, as base64 writes it
-	KindCRLF      Kind = "crlf"      // a backend file that came through a terminal
-	KindRecoded   Kind = "recoded"   // bytes that were taken for text, and written in another encoding
-	KindPreceded  Kind = "preceded"  // a backend file behind something else
-	KindOpenSSL   Kind = "openssl"   // encrypted by openssl enc
-	KindDirectory Kind = "directory" // not a file at all
+	KindMarkup    Kind = "markup"        // HTML or XML: what a server or proxy answered instead
+	KindChecksum  Kind = "checksum"      // the side file of sha256sum
+	KindJSON      Kind = "json"          // a manifest, an error
+	KindText      Kind = "text"          // any other text
+	KindWAL       Kind = "wal"           // a file of member/wal
+	KindRaftSnap  Kind = "raft_snapshot" // a .snap file of member/snap
+	KindSQLite    Kind = "sqlite"        // what k3s has where it runs without etcd
+	KindBase64    Kind = "base64"        // a backend file, as base64 writes it
+	KindCRLF      Kind = "crlf"          // a backend file that came through a terminal
+	KindRecoded   Kind = "recoded"       // bytes that were taken for text, and written in another encoding
+	KindPreceded  Kind = "preceded"      // a backend file behind something else
+	KindOpenSSL   Kind = "openssl"       // encrypted by openssl enc
+	KindDirectory Kind = "directory"     // not a file at all
 	KindOther     Kind = "unknown"
 )
 
@@ -56,7 +57,7 @@ func kindText() map[Kind]string {
 		KindAge: "a file encrypted with age", KindMarkup: "HTML or XML, such as the error page of a server or proxy",
 		KindChecksum: "a checksum file, not what it is the checksum of", KindJSON: "JSON text", KindText: "text",
 		KindWAL: "a file of etcd's write-ahead log", KindDirectory: "a directory",
-		KindSQLite: "an SQLite database, as k3s has it where it runs without etcd", KindBase64: "an etcd backend file written as base64",
+		KindRaftSnap: "raft's own note of a snapshot, which has no keys in it", KindSQLite: "an SQLite database, as k3s has it where it runs without etcd", KindBase64: "an etcd backend file written as base64",
 		KindCRLF: crlfWords, KindRecoded: "bytes that were taken for text and written in another encoding, as PowerShell's > does",
 		KindPreceded: "an etcd backend file with something in front of it", KindOpenSSL: "a file encrypted by openssl enc",
 	}
@@ -84,6 +85,8 @@ func (k Kind) hint() string {
 		return "name the file: in a data directory it is member/snap/db"
 	case KindEmpty, KindShort, KindZeros, KindMarkup:
 		return "the download or copy failed; fetch it again, and compare its size with the original's"
+	case KindRaftSnap:
+		return "the keys are in the file db beside it; a snapshot to restore is made by `kvd snapshot save`"
 	case KindBase64:
 		return "decode it first: base64 -d FILE > snapshot.db"
 	case KindCRLF:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"regexp"
 )
 
 const (
@@ -32,6 +33,10 @@ func crlf(b []byte) bool {
 	n := bytes.Count(b, []byte("\n"))
 	return n >= fewestNewlines && bytes.Count(b, []byte("\r\n")) == n
 }
+
+// raftSnap matches the names of the .snap files that etcd writes beside its database
+// (server/etcdserver/api/snap/snapshotter.go, save).
+func raftSnap() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}-[0-9a-f]{16}\.snap$`) }
 
 // convertedKind recognises a backend file that something has changed on its way:
 // written as base64, in UTF-16, with U+FFFD for what is no UTF-8, as UTF-8 of Latin-1,

@@ -37,9 +37,14 @@ func TestConvertedOnItsWay(t *testing.T) {
 		"UTF-8 of Latin-1":      {[]byte(string(latin1(good))), snapshot.ClassConverted, "recoded", ""},
 		"UTF-8 with losses":     {bytes.ToValidUTF8(good, []byte("\uFFFD")), snapshot.ClassConverted, "recoded", ""},
 		"another database":      {append([]byte("SQLite format 3\x00"), make([]byte, 8176)...), snapshot.ClassNotASnapshot, "sqlite", ""},
+		"a .snap file of raft":  {[]byte("\x08\x96\xf1\x83\x0d\x12\x1a\x0a\x0a{}\x12\x0c\x08\x01\x12\x08\x08\x81\x88\x01\x10\x02\x18\x6b" + strings.Repeat("\x00\x01", 100)), snapshot.ClassNotASnapshot, "raft_snapshot", ""},
 		"openssl":               {append([]byte("Salted__"), good[64:]...), snapshot.ClassNotASnapshot, "openssl", ""},
 	} {
-		v := verify(t, "s.db", tc.content)
+		file := "s.db"
+		if tc.kind == "raft_snapshot" {
+			file = "0000000000000002-000000000000006b.snap"
+		}
+		v := verify(t, file, tc.content)
 		if v.Verdict != snapshot.NotRestorable || v.Class != tc.class || tc.kind != "" && v.Findings[0].Class != tc.kind {
 			t.Errorf("%s: %s %s %+v", name, v.Verdict, v.Class, v.Findings)
 			continue
