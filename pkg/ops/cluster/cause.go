@@ -16,7 +16,8 @@ const (
 	CauseNameMismatch       = "name_mismatch"            // the server's certificate is for another name
 	CauseClientCertRequired = "client_cert_required"     // the server wants a certificate, and got none
 	CauseClientCertRejected = "client_cert_rejected"     // the server does not accept the one it got
-	CauseCertExpired        = "cert_expired"             // the server's or our own certificate is out of its dates
+	CauseCertExpired        = "cert_expired"             // the server's or our own certificate, or that of the CA of one, is out of its dates
+	CauseCertUnfit          = "cert_unfit"               // the server's certificate is from our CA, and not made for a server
 	CauseAuthRequired       = "auth_required"            // authentication is on, no user was given
 	CauseAuthFailed         = "auth_failed"              // wrong user or password
 	CauseAuthNotEnabled     = "auth_not_enabled"         // a user was given, authentication is off

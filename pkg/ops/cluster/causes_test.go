@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +169,8 @@ func TestCausesWithoutEtcd(t *testing.T) {
 		{"web server over TLS, endpoint http", ep("http://" + hostOf(webTLS.URL)), cluster.CauseTLSRequired, fault.Unavailable},
 		{"web server without TLS, endpoint https", trusting("https://" + hostOf(web.URL)), cluster.CauseNotEtcd, fault.Unavailable},
 		{"no port", ep("http://127.0.0.1"), cluster.CauseBadEndpoint, fault.Usage},
+		{"no such port", ep("http://127.0.0.1:99999"), cluster.CauseBadEndpoint, fault.Usage},
+		{"link-local without an interface", ep("http://[fe80::1]:2379"), cluster.CauseUnreachable, fault.Unavailable},
 		{"another scheme", ep("ftp://127.0.0.1:2379"), cluster.CauseBadEndpoint, fault.Usage},
 		{"unknown host", ep("http://etcd.invalid:2379"), cluster.CauseDNSFailure, fault.Unavailable},
 		{"unknown host, TLS", trusting("https://no-such-host.invalid:2379"), cluster.CauseDNSFailure, fault.Unavailable},
@@ -249,6 +253,8 @@ func TestCausesServerCertificate(t *testing.T) {
 		{"no name", certs.NoSANServer, cluster.CauseNameMismatch, "no name at all"},
 		{"expired", certs.ExpiredServer, cluster.CauseCertExpired, "the server's certificate expired on " + time.Now().UTC().Format("2006-")},
 		{"another CA", certs.OtherServer, cluster.CauseUnknownCA, "other-ca"},
+		{"not yet", certs.FutureServer, cluster.CauseCertExpired, "the server's certificate is not valid before "},
+		{"no server's", certs.ClientOnlyServer, cluster.CauseCertUnfit, "its extended key usage has no serverAuth"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tls := &local.TLS{CA: certs.CA, Cert: c.pair.Cert, Key: c.pair.Key}
@@ -259,6 +265,63 @@ func TestCausesServerCertificate(t *testing.T) {
 			}
 			wantCause(t, with(ep(s.Endpoint(0)), certs.CA, certs.Client), c.cause, fault.Denied)
 		})
+	}
+}
+
+// What is wrong with the CA is not told as a fault of what it has issued: renewing that,
+// as is right for a certificate of its own, would not help.
+func TestCausesOfTheCA(t *testing.T) {
+	t.Parallel()
+	certs := servertest.NewCerts(t)
+	start := func(tls local.TLS) cluster.Config {
+		return ep(servertest.Start(t, servertest.Options{Options: local.Options{TLS: &tls}}).Endpoint(0))
+	}
+	says := func(e *fault.Error, what string) {
+		t.Helper()
+		if !strings.Contains(e.Error(), what) || strings.Contains(e.Hint, "certs renew etcd-") {
+			t.Errorf("%v: want %q; hint: %s", e, what, e.Hint)
+		}
+	}
+	old := start(local.TLS{CA: certs.ExpiredCA, Cert: certs.ExpiredCAServer.Cert, Key: certs.ExpiredCAServer.Key})
+	says(wantCause(t, with(old, certs.ExpiredCA, servertest.Pair{}), cluster.CauseCertExpired, fault.Denied),
+		`the CA "CN=expired-ca,O=kvd tests" that the server's certificate is issued by expired on `)
+
+	good := start(local.TLS{CA: certs.CA, Cert: certs.Server.Cert, Key: certs.Server.Key})
+	says(wantCause(t, with(good, certs.TwinCA, servertest.Pair{}), cluster.CauseUnknownCA, fault.Denied), "the CA of that name in the file has another key")
+
+	// A server ends the handshake because of its CA as if it were because of ours.
+	mutual := start(local.TLS{CA: certs.ExpiredCA, Cert: certs.Server.Cert, Key: certs.Server.Key, ClientAuth: true, ClientCert: certs.ExpiredCAClient.Cert, ClientKey: certs.ExpiredCAClient.Key})
+	says(wantCause(t, with(mutual, certs.CA, certs.ExpiredCAClient), cluster.CauseCertExpired, fault.Denied), "our client certificate "+certs.ExpiredCAClient.Cert+" is good until ")
+	both := filepath.Join(t.TempDir(), "both.pem")
+	var pem []byte
+	for _, ca := range []string{certs.CA, certs.ExpiredCA} {
+		raw, err := os.ReadFile(ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pem = append(pem, raw...)
+	}
+	if err := os.WriteFile(both, pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(wantCause(t, with(mutual, both, certs.ExpiredCAClient), cluster.CauseCertExpired, fault.Denied), `the CA "CN=expired-ca,O=kvd tests" that our client certificate `)
+}
+
+// What is gone behind a port that something else holds open: a load balancer without a
+// server, a port-forward to a pod that has ended.
+func TestCausesHungUp(t *testing.T) {
+	t.Parallel()
+	certs := servertest.NewCerts(t)
+	reset := func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	for name, serve := range map[string]func(net.Conn){"closed": func(c net.Conn) { c.Close() }, "reset": reset} {
+		for _, cfg := range []cluster.Config{ep("http://" + listener(t, serve)), with(ep("https://"+listener(t, serve)), certs.CA, certs.Client)} {
+			if e := wantCause(t, cfg, cluster.CauseNotEtcd, fault.Unavailable); !strings.Contains(e.Error(), "ends them without a word") {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
 	}
 }
 
@@ -276,6 +339,10 @@ func TestCausesClientCertificate(t *testing.T) {
 		t.Errorf("does not say whose: %v", e)
 	}
 	wantCause(t, with(at, certs.OtherCA, certs.Client), cluster.CauseUnknownCA, fault.Denied)
+	e = wantCause(t, with(at, certs.CA, certs.ServerOnlyClient), cluster.CauseClientCertRejected, fault.Denied)
+	if !strings.Contains(e.Error(), "extended key usage is not that of a client") {
+		t.Errorf("does not say what it lacks: %v", e)
+	}
 	// The peer port wants a certificate of its own kind.
 	wantCause(t, with(ep(s.PeerURL(0)), certs.CA, certs.Client), cluster.CausePeerPort, fault.Unavailable)
 	// It hangs up on one that names hosts, none of which we are; the clients' port takes it.

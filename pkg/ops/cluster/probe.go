@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -67,7 +69,7 @@ func target(endpoint string) (dialTarget, *fault.Error) {
 		rest = u.Host
 	}
 	host, port, err := net.SplitHostPort(rest)
-	if err != nil || port == "" {
+	if n, notPort := strconv.ParseUint(port, 10, 16); err != nil || notPort != nil || n == 0 {
 		return dialTarget{}, badEndpoint(endpoint)
 	}
 	return dialTarget{network: "tcp", addr: rest, host: host, port: port}, nil
@@ -116,15 +118,33 @@ func dialCause(t dialTarget, err error) *fault.Error {
 			"check the address, firewalls, and whether the host is up")
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return fill(e, fault.Denied, CauseUnreachable, "this user may not connect there", "")
+	case errors.Is(err, syscall.ECONNRESET):
+		return silentHangUp()
+	case errors.Is(err, syscall.EINVAL) && strings.HasPrefix(t.host, "fe80:"):
+		return fill(e, e.Kind, CauseUnreachable, "a link-local address takes the interface with it", "give the member's other address; or write http://[fe80::1%25eth0]:2379")
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+		return fill(e, e.Kind, CauseUnreachable, "this host has no address to reach "+t.host+" from: is IPv6 switched off here?", "give the other address of the member, or its name")
 	}
 	e.Err = err
-	return fill(e, e.Kind, CauseUnreachable, "", "")
+	return fill(e, e.Kind, CauseUnreachable, "", "check the address")
 }
 
 // silent is for a port that accepts a connection and says nothing.
 func silent() *fault.Error {
 	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNoAnswer, Msg: "the port accepts connections, and nobody answers",
 		Hint: "the process hangs or is stopped; or etcd is starting: it serves clients only once it has found a quorum of its peers. See its log"}
+}
+
+// silentHangUp is for a port that accepts a connection and ends it without a word, which
+// etcd does not while it runs.
+func silentHangUp() *fault.Error {
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotEtcd, Msg: "the port accepts connections and ends them without a word: that is not etcd, but something before it, or something else",
+		Hint: "a load balancer, a port-forward or an SSH tunnel does that where nothing answers behind it: is etcd running there? Else check host and port"}
+}
+
+// hungUp reports that the other side ended the connection.
+func hungUp(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func timedOut(err error) bool {
@@ -180,6 +200,9 @@ func (p *prober) overPlain(ctx context.Context) *fault.Error {
 	}
 	if p.speaksGRPC(ctx, p.plainConn) {
 		return nil
+	}
+	if err != nil && hungUp(err) {
+		return silentHangUp()
 	}
 	return notEtcd("it is no HTTP server")
 }

@@ -159,25 +159,10 @@ func (p *prober) speaksTLS(ctx context.Context) bool {
 // handshakeCause tells why a TLS connection did not come to life.
 func (p *prober) handshakeCause(ctx context.Context, s *session, err error) *fault.Error {
 	e := &fault.Error{Kind: fault.Denied}
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
-	var invalid x509.CertificateInvalidError
+	var refused *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &host):
-		return fill(e, e.Kind, CauseNameMismatch, fmt.Sprintf("the server's certificate is not for %s, but for %s", host.Host, namesIn(host.Certificate)),
-			"use one of these names in the endpoint, or give it with --tls-server-name")
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fill(e, e.Kind, CauseCertExpired, "the server's certificate "+outOfDates(invalid.Cert),
-			"renew the server's certificate (kubeadm: `kubeadm certs renew etcd-server`), and check the clocks")
-	case errors.As(err, &unknown):
-		msg := "the server's certificate is not signed by a CA in " + p.cfg.CACert
-		if p.cfg.CACert == "" {
-			msg = "the server's certificate is not signed by a CA that this system trusts, and no --cacert is given"
-		}
-		if c := unknown.Cert; c != nil {
-			msg += fmt.Sprintf("; it is issued by %q", c.Issuer.String())
-		}
-		return fill(e, e.Kind, CauseUnknownCA, msg, "give the CA of the server's certificate with --cacert (kubeadm: /etc/kubernetes/pki/etcd/ca.crt)")
+	case errors.As(err, &refused):
+		return p.serverCertificate(refused)
 	case isAlert(err):
 		return p.alertCause(s, err)
 	case timedOut(err):
@@ -185,11 +170,20 @@ func (p *prober) handshakeCause(ctx context.Context, s *session, err error) *fau
 	case s.shook && s.wanted:
 		// Hung up without a word right after our certificate.
 		return p.certificateCause()
-	case s.heard:
+	case s.heard, isTLS(err):
 		e.Err = err
-		return fill(e, e.Kind, CauseTLSFailed, "the TLS handshake failed", "")
+		return fill(e, e.Kind, CauseTLSFailed, "the TLS handshake failed", "compare with the server's --tls-min-version and --cipher-suites, or with what stands before it")
+	case hungUp(err):
+		return p.plainOr(ctx, silentHangUp())
 	}
 	return p.plainOr(ctx, notEtcd("it does not speak TLS"))
+}
+
+// isTLS reports an error of crypto/tls about what the server said in TLS, as opposed to
+// one about bytes that are none.
+func isTLS(err error) bool {
+	var noTLS tls.RecordHeaderError
+	return !errors.As(err, &noTLS) && strings.HasPrefix(err.Error(), "tls: ")
 }
 
 // alertCause reads a TLS alert of the server. Go gives it as a text (RFC 8446,
@@ -198,11 +192,13 @@ func (p *prober) alertCause(s *session, err error) *fault.Error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "protocol version"):
-		return &fault.Error{Kind: fault.Denied, Cause: CauseTLSFailed, Msg: "the server wants another version of TLS than 1.2 or 1.3", Err: err}
+		return &fault.Error{Kind: fault.Denied, Cause: CauseTLSFailed, Msg: "the server wants another version of TLS than 1.2 or 1.3", Err: err,
+			Hint: "see the server's --tls-min-version and --tls-max-version, or what stands before it"}
 	case strings.Contains(text, "expired certificate"):
-		return p.ownOutOfDates()
+		return p.saidToBeOutOfDates()
 	case !s.wanted:
-		return &fault.Error{Kind: fault.Denied, Cause: CauseTLSFailed, Msg: "the server ended the TLS handshake", Err: err}
+		return &fault.Error{Kind: fault.Denied, Cause: CauseTLSFailed, Msg: "the server ended the TLS handshake", Err: err,
+			Hint: "see the server's log; its --cipher-suites may have none that this host takes"}
 	}
 	return p.certificateCause()
 }
@@ -220,6 +216,11 @@ func (p *prober) certificateCause() *fault.Error {
 	e.Hint += ". If this is the port for peers (--listen-peer-urls, 2380 as a rule), give that of --listen-client-urls"
 	if c := p.leaf(); c != nil {
 		e.Msg += fmt.Sprintf(" (%q, issued by %q)", c.Subject.String(), c.Issuer.String())
+		if !mayBe(c, x509.ExtKeyUsageClientAuth) {
+			e.Msg += ", whose extended key usage is not that of a client"
+			e.Hint = "issue it anew with the extended key usage clientAuth, or give one that has it"
+			return e
+		}
 		if len(c.DNSNames)+len(c.IPAddresses) > 0 {
 			// checkCertSAN in client/pkg/v3/transport/listener_tls.go.
 			e.Hint += ": the one for peers takes a certificate that names hosts only from one of those, and this names " + namesIn(c)

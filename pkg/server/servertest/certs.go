@@ -35,6 +35,14 @@ type Certs struct {
 	NoSANServer   Pair // names nothing it could be reached by
 	WrongServer   Pair // names another host
 
+	FutureServer     Pair   // good from tomorrow on
+	ClientOnlyServer Pair   // its extended key usage is that of a client alone
+	ServerOnlyClient Pair   // its extended key usage is that of a server alone
+	TwinCA           string // of an authority with the name of CA's, and a key of its own
+	ExpiredCA        string // good until an hour ago
+	ExpiredCAServer  Pair   // signed by ExpiredCA, and itself in its dates
+	ExpiredCAClient  Pair   // the same
+
 	tb  testing.TB
 	dir string
 	ca  *authority
@@ -51,6 +59,8 @@ type leaf struct {
 	ips     []net.IP
 	dns     []string
 	expired bool
+	future  bool
+	usage   x509.ExtKeyUsage // 0: of a server and of a client
 }
 
 // NewCerts makes an authority and the certificates of the fields, good ones and
@@ -59,8 +69,8 @@ func NewCerts(tb testing.TB) *Certs {
 	tb.Helper()
 	c := &Certs{tb: tb, dir: tb.TempDir()}
 	var other *authority
-	c.ca, c.CA = c.newAuthority("ca")
-	other, c.OtherCA = c.newAuthority("other-ca")
+	c.ca, c.CA = c.newAuthority("ca", leaf{cn: "ca"})
+	other, c.OtherCA = c.newAuthority("other-ca", leaf{cn: "other-ca"})
 	here := leaf{cn: "server", ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, dns: []string{"localhost"}}
 	expired, nameless, wrong := here, leaf{cn: "127.0.0.1"}, leaf{cn: "server", dns: []string{"elsewhere.example"}}
 	expired.expired = true
@@ -73,7 +83,23 @@ func NewCerts(tb testing.TB) *Certs {
 	c.Client = c.issue(c.ca, "client", leaf{cn: "root"})
 	c.OtherClient = c.issue(other, "other-client", leaf{cn: "root"})
 	c.ExpiredClient = c.issue(c.ca, "expired-client", leaf{cn: "root", expired: true})
+	c.odd(here)
 	return c
+}
+
+// odd makes what is wrong with more than a name or a date of its own.
+func (c *Certs) odd(server leaf) {
+	c.tb.Helper()
+	var old *authority
+	_, c.TwinCA = c.newAuthority("twin-ca", leaf{cn: "ca"})
+	old, c.ExpiredCA = c.newAuthority("expired-ca", leaf{cn: "expired-ca", expired: true})
+	future, clientOnly := server, server
+	future.future, clientOnly.usage = true, x509.ExtKeyUsageClientAuth
+	c.FutureServer = c.issue(c.ca, "future-server", future)
+	c.ClientOnlyServer = c.issue(c.ca, "client-only-server", clientOnly)
+	c.ServerOnlyClient = c.issue(c.ca, "server-only-client", leaf{cn: "root", usage: x509.ExtKeyUsageServerAuth})
+	c.ExpiredCAServer = c.issue(old, "expired-ca-server", server)
+	c.ExpiredCAClient = c.issue(old, "expired-ca-client", leaf{cn: "root"})
 }
 
 // ClientFor issues a client certificate with a common name of its own.
@@ -96,10 +122,10 @@ func (c *Certs) ServerTLS() *local.TLS {
 	return &local.TLS{CA: c.CA, Cert: c.Server.Cert, Key: c.Server.Key}
 }
 
-func (c *Certs) newAuthority(name string) (*authority, string) {
+func (c *Certs) newAuthority(name string, l leaf) (*authority, string) {
 	c.tb.Helper()
 	key := c.newKey()
-	tmpl := c.template(leaf{cn: name})
+	tmpl := c.template(l)
 	tmpl.IsCA, tmpl.BasicConstraintsValid = true, true
 	tmpl.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
@@ -132,12 +158,18 @@ func (c *Certs) template(l leaf) *x509.Certificate {
 	if l.expired {
 		until = time.Now().Add(-time.Hour)
 	}
+	if l.future {
+		from, until = until, until.Add(24*time.Hour)
+	}
+	// Members present their server certificate as clients of each other.
+	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	if l.usage != 0 {
+		usage = []x509.ExtKeyUsage{l.usage}
+	}
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: l.cn, Organization: []string{"kvd tests"}},
 		NotBefore: from, NotAfter: until,
-		KeyUsage: x509.KeyUsageDigitalSignature,
-		// Members present their server certificate as clients of each other.
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usage,
 		IPAddresses: l.ips, DNSNames: l.dns,
 	}
 }
