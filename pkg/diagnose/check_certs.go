@@ -18,6 +18,10 @@ func checkCerts() Check {
 					Summary:  fmt.Sprintf("the certificate of %s expires in %s", c.Of, Seconds.Show(left)),
 					Evidence: []Evidence{{What: "good until", Text: c.NotAfter.UTC().Format("2006-01-02 15:04 MST"), Value: left, Unit: Seconds, Source: c.Subject, At: in.At}},
 					Remedy:   []string{"renew it (kubeadm certs renew all; kubeadm's last a year); etcd reads the new file by itself at the next handshake"}}
+				if c.CA { // loaded once (TrustedCAFile in client/pkg/v3/transport/listener.go), and beyond kubeadm's command
+					f.Remedy = []string{"make a new certificate for the CA (`kubeadm certs renew` makes none), put it where the old one is trusted, beside that one while both are in use, and restart the members one by one: etcd reads it at its start only",
+						"then renew what the old one has issued, unless the new one has the same key"}
+				}
 				switch {
 				case in.At.Before(c.NotBefore):
 					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s is not good yet: is a clock wrong?", c.Of)

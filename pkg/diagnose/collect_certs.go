@@ -50,7 +50,10 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 		own.Own = true
 		c.in.Certs = append(c.in.Certs, own)
 	}
-	c.in.Certs = append(c.in.Certs, inFile("the CA in "+cfg.CACert, cfg.CACert)...)
+	for _, ca := range inFile("the CA in "+cfg.CACert, cfg.CACert) {
+		ca.CA = true
+		c.in.Certs = append(c.in.Certs, ca)
+	}
 }
 
 // shown is the certificate that an https address shows, nil where there is none. It is

@@ -141,6 +141,7 @@ type Cert struct {
 	NotBefore time.Time
 	NotAfter  time.Time
 	Own       bool // of kvd, whose end ends nobody else
+	CA        bool // of the authority in --cacert
 }
 
 // Hash is one member's digest of its keys.

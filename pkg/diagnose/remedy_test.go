@@ -158,3 +158,17 @@ func TestALearnersFileIsNotToBeDefragmented(t *testing.T) {
 		t.Error("no finding on the learner's file")
 	}
 }
+
+// kubeadm's renewal makes no certificate for a CA, and etcd reads the one it trusts when it
+// starts: what helps a member does not help its CA.
+func TestRemedyOfACA(t *testing.T) {
+	for ca, want := range map[bool]string{false: "kubeadm certs renew all", true: "`kubeadm certs renew` makes none"} {
+		w := healthy()
+		w.cert(20)
+		w.in.Certs[0].CA = ca
+		r := diagnose.Diagnose(w.input(t))
+		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Remedy[0], want) {
+			t.Errorf("CA %t: %+v", ca, r.Findings)
+		}
+	}
+}
