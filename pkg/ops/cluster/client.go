@@ -133,7 +133,7 @@ const (
 // from its "authority" and overwrites what the TLS configuration says, so the
 // server name has to be given as that.
 func (c *Client) dialOptions(more ...grpc.DialOption) []grpc.DialOption {
-	opts := append(more, grpc.WithChainUnaryInterceptor(failFast),
+	opts := append(more, grpc.WithChainUnaryInterceptor(failFast, verdictInTime),
 		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(streamWindow), grpc.WithReadBufferSize(readBuffer))
 	if c.cfg.ServerName != "" {
 		opts = append(opts, grpc.WithAuthority(c.cfg.ServerName))

@@ -219,12 +219,14 @@ func TestRequestTimedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	err = put(t, q)
-	if cause := fault.CauseOf(err); cause != cluster.CauseRequestTimedOut && cause != cluster.CauseNoLeader || fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("put: %s: %v", cause, err)
-	}
-	if took := time.Since(begun); took > cluster.DefaultCommandTimeout {
-		t.Errorf("took %v", took)
+	for range 2 { // the leader may be there still at the first, which is proposed then; the second is not
+		begun := time.Now()
+		err = put(t, q)
+		if cause := fault.CauseOf(err); cause != cluster.CauseRequestTimedOut && cause != cluster.CauseNoLeader || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("put: %s: %v", cause, err)
+		}
+		if took := time.Since(begun); took > cluster.DefaultCommandTimeout {
+			t.Errorf("took %v", took)
+		}
 	}
 }
