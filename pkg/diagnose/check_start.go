@@ -27,13 +27,17 @@ func checkStart() Check {
 				if d.Log == nil {
 					continue
 				}
+				outcome := d.Log.Verdict.Outcome.Words()
 				found := slices.DeleteFunc(d.start(), func(f Finding) bool { return f.ID == "KVD-VERSION-004" && in.before37() })
+				if in.before37() && d.Log.Own != nil {
+					outcome = d.Log.Own.Outcome.Words() + ", in the version that wrote it"
+				}
 				if len(found) == 0 {
 					found = d.otherLife()
 				}
 				out = append(out, found...)
 				if len(found) == 0 {
-					good = append(good, fmt.Sprintf("%s: %s, up to entry %d", d.Path, d.Log.Verdict.Outcome.Words(), d.Log.Numbers.Last.Index))
+					good = append(good, fmt.Sprintf("%s: %s, up to entry %d", d.Path, outcome, d.Log.Numbers.Last.Index))
 				}
 			}
 			return out, list(good)

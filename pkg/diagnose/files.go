@@ -33,6 +33,7 @@ type Dir struct {
 	Length int64      // entries in the log
 	Writes *Writes
 	Held   *Held
+	V2     V2
 	// Changes are those of the cluster's members that are in the log, the oldest first.
 	Changes []wal.Member
 }
@@ -158,6 +159,11 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	in.hostOfDir(&d, db)
 	if err := d.lookAround(); err != nil {
 		return err
+	}
+	if d.Log != nil && d.Log.Dir != "" {
+		if err := d.readV2(ctx); err != nil {
+			return err
+		}
 	}
 	in.Dirs = append(in.Dirs, d)
 	return nil

@@ -107,3 +107,24 @@ func readSnap(path string, marks []wal.Mark) SnapFile {
 	}
 	return s
 }
+
+// bytesField is a field of a protobuf message, nil where it is not there or the message is
+// none.
+func bytesField(b []byte, field protowire.Number) []byte {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return nil
+		}
+		b = b[n:]
+		if num == field && typ == protowire.BytesType {
+			v, _ := protowire.ConsumeBytes(b)
+			return v
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+			return nil
+		}
+		b = b[n:]
+	}
+	return nil
+}

@@ -396,6 +396,22 @@ func fileFixtures() []fixture {
 				d.Log.Own = &wal.Verdict{Outcome: wal.Starts}
 			})
 		}, nil},
+		{"update: keys and requests of the v2 API", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.6")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 3, Name: "m3"})(d)
+				d.V2 = diagnose.V2{Snap: "0000000000000002-0000000000000015.snap", Keys: []string{"/coreos.com/network/config"}, Requests: 2, First: 30, What: "PUT /1/a"}
+			})
+		}, []string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: keys of the v2 API, and no update to a version that minds them", func(w *world) {
+			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
+			w.target("3.5")
+			w.dirs(func(d *diagnose.Dir) {
+				of35(snapshot.Member{ID: 3, Name: "m3"})(d)
+				d.V2 = diagnose.V2{Snap: "0000000000000002-0000000000000015.snap", Keys: []string{"/coreos.com/network/config"}}
+			})
+		}, nil},
 		{"update: from a directory, whose storage is behind", func(w *world) {
 			w.in.Now, w.in.Before, w.in.Lists = nil, nil, nil
 			w.target("3.8")

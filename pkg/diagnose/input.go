@@ -224,7 +224,7 @@ func (in *Input) has(n Need) bool {
 	case NeedDisks:
 		return len(in.Disks) > 0
 	case NeedTarget:
-		return in.Target != nil && (in.has(NeedView) || in.has(NeedDBs) || len(in.Target.Manifests) > 0)
+		return in.Target != nil && (in.has(NeedView) || in.has(NeedDBs) || in.has(NeedDirs) || len(in.Target.Manifests) > 0)
 	case NeedHost:
 		return len(in.Hosts) > 0
 	case NeedCompactor:

@@ -135,7 +135,7 @@ func goneIn(flag string) (gone, instead string, ok bool) {
 // checkUpdate looks for what an update to the target would trip over.
 func checkUpdate() Check {
 	return Check{
-		Name: "update", Asks: "can the cluster be updated?", IDs: []string{"KVD-VERSION-004"}, Needs: []Need{NeedTarget},
+		Name: "update", Asks: "can the cluster be updated?", IDs: []string{"KVD-VERSION-004"}, Needs: []Need{NeedTarget}, Blind: v2Unseen,
 		Look: func(in *Input) ([]Finding, string) {
 			to := semver.New(in.Target.Version + ".0")
 			var out []Finding
@@ -151,6 +151,7 @@ func checkUpdate() Check {
 			}
 			in.updateMembers(add)
 			in.updateStored(add, to)
+			in.updateV2(add, to)
 			for _, m := range in.Target.Manifests {
 				m.judge(add, to)
 			}
