@@ -32,10 +32,10 @@ func checkEndpoints() Check {
 					case v.Commits:
 						f.Why = "too few voters for a quorum are reached from here, and yet the cluster commits: some of those that do not answer run"
 						f.Remedy = append(f.Remedy, "give --endpoints that lead to it: it may well run, and must not be removed or replaced for not being reached from here")
-					default:
+					case cluster.MayBeGone(m.Err):
 						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
-					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002"}
+					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002", "KVD-TLS-001"}
 					if in.logBehind(m.ID) {
 						f.ExplainedBy = append(f.ExplainedBy, "KVD-RAFT-011")
 					}
@@ -95,8 +95,13 @@ func checkAdvertised() Check {
 			var out []Finding
 			for _, m := range in.view().Members {
 				why := unusable(m)
-				if fault.CauseOf(m.Err) == cluster.CauseOtherMember {
+				switch fault.CauseOf(m.Err) {
+				case cluster.CauseOtherMember:
 					why = "another member answers there"
+				case cluster.CauseTLSRequired:
+					why = "the server there speaks TLS"
+				case cluster.CauseTLSNotSupported:
+					why = "the server there speaks no TLS"
 				}
 				if why == "" {
 					continue

@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 )
 
@@ -159,6 +160,9 @@ func placeFixtures() []fixture {
 		{"advertised: nobody can connect to 0.0.0.0", func(w *world) {
 			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"http://0.0.0.0:2379"} })
 		}, []string{"KVD-NET-002 warning"}},
+		{"advertised: http, where the member speaks TLS", func(w *world) {
+			w.down(2, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseTLSRequired, Msg: "the server speaks TLS, and the endpoint says http", Hint: "start it with the right URL"})
+		}, []string{"KVD-NET-002 warning", "KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 		{"advertised: loopback, with peers elsewhere", func(w *world) {
 			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"https://127.0.0.1:2379"} })
 		}, []string{"KVD-NET-002 warning"}},

@@ -32,6 +32,12 @@ func (w *world) fourth(change func(*cluster.Member)) {
 
 func raftFixtures() []fixture {
 	return []fixture{
+		{"quorum: two of three cannot be reached from here, and there is a quorum", func(w *world) {
+			for _, id := range []uint64{2, 3} {
+				w.down(id, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDNSFailure, Msg: "the name does not resolve"})
+			}
+			w.both(func(v *cluster.View) { v.Commits = true })
+		}, []string{"KVD-NET-001 warning", "KVD-NET-001 warning"}},
 		{"quorum: one of three down", func(w *world) { w.down(3, refused("http://10.0.0.3:2379")) }, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 		{"quorum: two of three down", func(w *world) {
 			w.down(2, refused("http://10.0.0.2:2379"))

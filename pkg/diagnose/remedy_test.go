@@ -7,6 +7,7 @@ import (
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/keyspace"
 )
 
@@ -169,6 +170,20 @@ func TestRemedyOfACA(t *testing.T) {
 		r := diagnose.Diagnose(w.input(t))
 		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Remedy[0], want) {
 			t.Errorf("CA %t: %+v", ca, r.Findings)
+		}
+	}
+}
+
+// A member is replaced where it may be gone; a name or a certificate says nothing of that.
+func TestRemedyOfSilence(t *testing.T) {
+	for cause, replace := range map[string]bool{cluster.CauseConnectionRefused: true, cluster.CauseNoAnswer: true, cluster.CauseDNSFailure: false,
+		cluster.CauseTLSRequired: false, cluster.CauseCertExpired: false, cluster.CauseStarting: false, cluster.CauseOtherMember: false} {
+		w := healthy()
+		w.down(2, &fault.Error{Kind: fault.Unavailable, Cause: cause, Msg: "it is not there"})
+		for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+			if f.ID == "KVD-NET-001" && slices.Contains(commands(f), "kvd member replace m2") != replace {
+				t.Errorf("%s: %q", cause, f.Remedy)
+			}
 		}
 	}
 }

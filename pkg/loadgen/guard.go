@@ -97,8 +97,8 @@ func checkMetricsURLs(v cluster.View, urls metrics.Overrides) error {
 // checkQuorum refuses a cluster that has lost its quorum: whatever is asked of it would
 // be waited for in vain.
 func checkQuorum(v cluster.View) error {
-	if !v.VotersKnown() {
-		return nil // then what follows tells why
+	if !v.VotersKnown() || v.Commits {
+		return nil // then what follows tells why; or there is one, which is not reached from here
 	}
 	var silent []string
 	for _, m := range v.Voters() {

@@ -84,7 +84,10 @@ func listOf(view cluster.View, lists []ownList) MemberList {
 		Members: []ListedMember{}, Findings: memberFindings(view, lists), Notes: view.Notes}
 	if view.VotersKnown() {
 		b := balanceOf(view)
-		l.Voters, l.VotersAlive, l.Quorum, l.FailuresTolerated = &b.voters, &b.alive, new(b.quorum()), new(b.tolerated())
+		l.Voters, l.VotersAlive, l.Quorum = &b.voters, &b.alive, new(b.quorum())
+		if !view.Commits { // else it is not known who of those that are not reached has failed
+			l.FailuresTolerated = new(b.tolerated())
+		}
 	}
 	if view.Leader != 0 {
 		l.LeaderID = cluster.FormatID(view.Leader)
@@ -154,8 +157,11 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 	}
 	if !m.Alive() {
 		hint := "start it; if it is gone for good: kvd member replace " + nameOrID(m)
-		if notReached(view, m) {
+		switch {
+		case notReached(view, m):
 			hint = reachHelp
+		case !cluster.MayBeGone(m.Err):
+			hint = fault.HintOf(m.Err)
 		}
 		return []MemberFinding{{Cause: "voter_silent", Member: m.Label(), Message: "does not answer: " + fault.Why(m.Err), Hint: hint}}
 	}

@@ -102,7 +102,7 @@ func drawAlarms(w io.Writer, v cluster.View, l alarmList) error {
 	} else if err := alarmColumns().Write(w, l.Alarms); err != nil {
 		return err
 	}
-	if l.Quorum != nil && (v.Leader == 0 || l.VotersReachable < *l.Quorum) {
+	if l.Quorum != nil && !v.Commits && (v.Leader == 0 || l.VotersReachable < *l.Quorum) {
 		fmt.Fprintf(w, "%d of %d voters answer, quorum is %d: an alarm cannot be disarmed until more are back\n",
 			l.VotersReachable, *l.Voters, *l.Quorum)
 	}

@@ -51,7 +51,7 @@ learner has caught up, and what it all means for the quorum. It points out
 members that were added, never started and count all the same, learners that were
 forgotten, and members whose own lists differ. It works without a quorum, and then
 says what can still be done.`,
-		Cost: "One Status request and one serializable member list per member; no quorum needed.",
+		Cost: "One Status request and one serializable member list per member; no quorum needed. As with `kvd status`, a linearizable read where too few voters answer.",
 		Example: `
   kvd member list
   kvd member list -o json | jq '.findings[]'

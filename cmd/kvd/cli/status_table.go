@@ -59,6 +59,8 @@ func clusterLine(v cluster.View) string {
 	bears := fmt.Sprintf("quorum %d, %s tolerated", v.Quorum(), count(v.FailuresTolerated(), "more failure"))
 	if lost := ops.QuorumLost(v); lost != "" {
 		bears = lost // and nothing can be written, whoever leads
+	} else if v.Commits { // and the note below says how that is known
+		bears = fmt.Sprintf("quorum %d, which is there though it is not reached from here", v.Quorum())
 	}
 	return render.Safe(fmt.Sprintf("cluster %s: %s%s, %s, %s",
 		cluster.FormatID(v.ID), count(len(v.Voters()), "voter"), learners, bears, leader))

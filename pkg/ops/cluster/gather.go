@@ -180,7 +180,7 @@ func (c *Client) askMember(ctx context.Context, m *Member, clusterID uint64, giv
 			m.Err = nil
 			return nil
 		} else {
-			met, err = cmp.Or(met, other), askErr
+			met, err = cmp.Or(met, other), ofAdvertised(askErr)
 		}
 		if m.Err == nil {
 			m.Endpoint, m.Err = url, err

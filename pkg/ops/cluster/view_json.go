@@ -112,6 +112,9 @@ func (v View) MarshalJSON() ([]byte, error) {
 	if v.VotersKnown() {
 		j.Voters, j.Quorum, j.FailuresTolerated = new(len(v.Voters())), new(v.Quorum()), new(v.FailuresTolerated())
 	}
+	if v.Commits { // how many of those that are not reached have failed cannot be seen
+		j.FailuresTolerated = nil
+	}
 	if v.Leader != 0 {
 		j.LeaderID = new(hexID(v.Leader))
 	}

@@ -169,7 +169,7 @@ func (s *save) withoutRevision(err error) error {
 			silent = append(silent, m.Label())
 		}
 	}
-	if up := len(voters) - len(silent); s.view.VotersKnown() && up < s.view.Quorum() {
+	if up := len(voters) - len(silent); s.view.VotersKnown() && !s.view.Commits && up < s.view.Quorum() {
 		e.Cause = cluster.CauseNoQuorum
 		e.Msg = fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; silent: %s", up, len(voters), s.view.Quorum(), strings.Join(silent, ", "))
 	}
