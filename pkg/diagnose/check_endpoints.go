@@ -25,6 +25,9 @@ func checkEndpoints() Check {
 					switch {
 					case m.Learner:
 						f.Why = "a learner does not vote, so that as many failures are survived as before; but it falls behind, and clients that know it only are cut off"
+					case in.heardBy(v, m) != "":
+						f.Why = in.heardBy(v, m) + " hears from it, so that it runs and votes: as many failures are survived as before; but whoever is sent to this URL from here is cut off"
+						f.Evidence = append(f.Evidence, Evidence{What: "heard by its peers", Text: "between the looks, at neither of which it answered here", Source: "metrics of " + in.heardBy(v, m), At: v.At})
 					case quorumLost(v):
 						f.Severity = Critical
 						f.Why = "too few voters are left for a quorum: nothing is written until enough of them are back"

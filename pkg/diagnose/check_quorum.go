@@ -5,6 +5,7 @@ import (
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
+	"kvd/pkg/ops/metrics"
 )
 
 // quorumLost reports that it is known who votes, and that too few of them answer for
@@ -73,7 +74,11 @@ func checkQuorum() Check {
 			}
 			down := []string{"KVD-NET-001", "KVD-RAFT-008"}
 			var out []Finding
-			switch tolerated := v.FailuresTolerated(); {
+			unseen := in.runUnseen()
+			if len(unseen) > 0 {
+				e = append(e, Evidence{What: "run as well", Text: names(unseen), Source: "metrics of " + in.heardBy(v, unseen[0]), At: v.At})
+			}
+			switch tolerated := max(0, alive(v)+len(unseen)-v.Quorum()); {
 			case !v.VotersKnown(), v.Commits: // how many failures are survived, those tell that are not reached
 			case quorumLost(v):
 				out = append(out, Finding{ID: "KVD-RAFT-002", Severity: Critical, Subject: "cluster", Evidence: e, ExplainedBy: down,
@@ -98,6 +103,37 @@ func checkQuorum() Check {
 			return out, fmt.Sprintf("%s, %d answer; %s survived; leader %s", counted(voters, "voter"), alive(v), counted(v.FailuresTolerated(), "more failure"), leaderName(v))
 		},
 	}
+}
+
+// runUnseen are voters that do not answer here and of which the leader hears: they run, and
+// only the way from here is missing.
+func (in *Input) runUnseen() []cluster.Member {
+	v := in.view()
+	var out []cluster.Member
+	for _, m := range v.Voters() {
+		if !m.Alive() && in.heardBy(v, m) != "" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// heardBy names who has received something from a member between the looks, at both of
+// which that did not answer here: the leader, or whoever hears from the leader. The connection that stands
+// (etcd_network_active_peers) would prove little: it stands for long to one that hangs.
+func (in *Input) heardBy(v cluster.View, m cluster.Member) string {
+	if in.Before == nil || v.Leader == 0 {
+		return ""
+	}
+	if before, ok := in.Before.View.MemberByID(m.ID); !ok || before.Status != nil {
+		return "" // it may have ended since
+	}
+	for _, d := range in.deltas() {
+		if n, _ := d.Counter("etcd_network_peer_received_bytes_total", metrics.Labels{"From": cluster.FormatID(m.ID)}); n > 0 && (d.Member.ID == v.Leader || m.ID == v.Leader) {
+			return name(d.Member)
+		}
+	}
+	return ""
 }
 
 // noLeader is critical where no look shows a leader; the second alone may have fallen

@@ -38,6 +38,26 @@ func raftFixtures() []fixture {
 			}
 			w.both(func(v *cluster.View) { v.Commits = true })
 		}, []string{"KVD-NET-001 warning", "KVD-NET-001 warning"}},
+		{"quorum: one of three cannot be reached from here, and the leader reaches it", func(w *world) {
+			w.down(3, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDNSFailure, Msg: "the name does not resolve", Hint: "give the address"})
+			w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 4000)
+		}, []string{"KVD-NET-001 warning"}},
+		{"quorum: the leader cannot be reached from here, and a follower hears from it", func(w *world) {
+			w.both(func(v *cluster.View) { v.Leader = 3 })
+			w.down(3, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDNSFailure, Msg: "the name does not resolve", Hint: "give the address"})
+			w.grow(2, `etcd_network_peer_received_bytes_total{From="3"}`, 4000)
+		}, []string{"KVD-NET-001 warning"}},
+		{"quorum: one of three cannot be reached from here, and the leader does not hear from it", func(w *world) {
+			w.down(3, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseDNSFailure, Msg: "the name does not resolve", Hint: "give the address"})
+			w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 0)
+			w.gauge(1, `etcd_network_active_peers{Local="1",Remote="3"}`, 1, 1) // as of one that hangs
+		}, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
+		{"quorum: one of three has just ended", func(w *world) {
+			old := w.in.Before.View.Members[2]
+			w.down(3, refused("http://10.0.0.3:2379"))
+			w.in.Before.View.Members[2] = old
+			w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 4000)
+		}, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 		{"quorum: one of three down", func(w *world) { w.down(3, refused("http://10.0.0.3:2379")) }, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 		{"quorum: two of three down", func(w *world) {
 			w.down(2, refused("http://10.0.0.2:2379"))

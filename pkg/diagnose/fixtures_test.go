@@ -144,7 +144,8 @@ func (w *world) input(t *testing.T) *diagnose.Input {
 func (w *world) text(sample int, id uint64, series map[string]float64) string {
 	var b strings.Builder
 	for name, v := range series {
-		fmt.Fprintf(&b, "# TYPE %s untyped\n%s %g\n", name, name, v)
+		bare, _, _ := strings.Cut(name, "{") // a series may have labels
+		fmt.Fprintf(&b, "# TYPE %s untyped\n%s %g\n", bare, name, v)
 	}
 	const long = 5_000_000 // observations of a long life, all quick
 	for name, now := range map[string][]float64{metrics.WALFsync: w.fsync[id], metrics.BackendCommit: w.commit[id]} {

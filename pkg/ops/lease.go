@@ -116,10 +116,10 @@ func ListLeases(ctx context.Context, client *cluster.Client, view cluster.View, 
 	rctx, cancel := context.WithTimeout(ctx, client.Config().CommandTimeout)
 	defer cancel()
 	resp, err := mc.Etcd().Leases(rctx)
-	l.Requests++
 	if err != nil {
 		return l, mc.Explain(ctx, "list leases", err)
 	}
+	l.Requests++ // counted once it was answered: how many there are is not known before
 	l.Total = len(resp.Leases)
 	if times := o.TTL || o.Keys; !times || view.Leader == 0 {
 		for _, s := range resp.Leases {

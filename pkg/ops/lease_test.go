@@ -91,6 +91,34 @@ func TestLeasesAndTheLossOfTheLeader(t *testing.T) {
 	}
 }
 
+// Who may not list leases is told so, and not that there are none.
+func TestLeasesDenied(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, servertest.Options{})
+	admin := s.Client(t)
+	grant, err := admin.Grant(t.Context(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Put(t.Context(), "/b/x", "v", clientv3.WithLease(grant.ID)); err != nil {
+		t.Fatal(err)
+	}
+	s.EnableAuth(t, servertest.User{Name: "alice", Password: "pw", Prefix: "/a/"})
+	client, err := cluster.Connect(cluster.Config{Endpoints: s.Endpoints(), User: "alice", Password: "pw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	view, err := client.View(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ops.ListLeases(t.Context(), client, view, ops.DefaultLeaseOptions(), progress.Discard)
+	if fault.KindOf(err) != fault.Denied || l.Requests != 0 { // without an answered request nothing is shown
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
 // waitFor waits for a state, half a minute at most.
 func waitFor(t *testing.T, what string, there func() bool) {
 	t.Helper()
