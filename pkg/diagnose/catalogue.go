@@ -31,6 +31,7 @@ func entriesOf() []Entry {
 		{"KVD-DISK-001", "WAL fsync is slow", "each write waits until a quorum has it on disk; above the heartbeat interval the leader itself is thought lost"},
 		{"KVD-DISK-002", "Backend commits are slow", "applies and reads wait for a commit, 10 times a second"},
 		{"KVD-DISK-003", "A measured disk is too slow", "each write of etcd waits for such a flush on a quorum of members"},
+		{"KVD-DISK-004", "A disk is full", "a member ends when it can't write, and does not start until it can, though nothing of it is damaged"},
 		{"KVD-LEASE-001", "One lease holds many keys", "its end deletes all of them in one apply, during which the member serves nobody"},
 		{"KVD-LEASE-002", "Leases outlive their time", "locks and node leases stay although nobody renews them, so that nobody takes over"},
 		{"KVD-LEASE-003", "There are very many leases", "an election begins every one anew, and the leader looks after all of them"},

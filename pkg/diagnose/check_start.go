@@ -19,7 +19,7 @@ func aboutPair(cause string) bool {
 // checkStart says what a start on a directory does.
 func checkStart() Check {
 	return Check{
-		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004", "KVD-VERSION-004"}, Needs: []Need{NeedDirs},
+		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004", "KVD-DISK-004", "KVD-VERSION-004"}, Needs: []Need{NeedDirs},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
 			good := []string{}
@@ -72,7 +72,7 @@ func (d *Dir) start() []Finding {
 		}
 		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),
 			Summary: d.verdict().Outcome.Words() + ": " + w.Says}
-		d.judgeVersion(&f, w)
+		d.judgeOther(&f, w)
 		if w.Hint != "" {
 			f.Remedy = []string{w.Hint}
 		}
@@ -83,10 +83,13 @@ func (d *Dir) start() []Finding {
 	return out
 }
 
-// judgeVersion makes a finding about versions of one that is no damage, but of another
-// version's making.
-func (d *Dir) judgeVersion(f *Finding, w wal.Finding) {
+// judgeOther makes a finding about versions of one that is no damage, but of another
+// version's making, and one about the disk of one that is not about what is in the files.
+func (d *Dir) judgeOther(f *Finding, w wal.Finding) {
 	switch {
+	case w.Cause == wal.CauseDiskFull:
+		f.ID, f.Summary = "KVD-DISK-004", w.Says
+		f.Evidence = []Evidence{{What: "but for that", Text: d.verdict().Outcome.Words(), Source: d.Path}}
 	case w.Cause == wal.CauseNewer:
 		f.ID = "KVD-VERSION-004"
 	case w.Cause == wal.CauseForeign, (w.Cause == wal.CauseLearners || w.Cause == wal.CauseNoVoter) && d.Log.Own != nil:

@@ -150,6 +150,16 @@ func fileFixtures() []fixture {
 		{"start: a newer etcd has written it", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.CauseNewer) })
 		}, []string{"KVD-VERSION-004 critical"}},
+		{"start: no room on the disk", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) {
+				says(d, wal.Starts, wal.Critical, wal.CauseDiskFull)
+				d.Log.Findings[len(d.Log.Findings)-1].Mismatch = wal.Mismatch{Cause: wal.CauseDiskFull, Says: `0 B may still be written to the file system of /var/lib/etcd/member/wal: etcd ends there with "no space left on device"`,
+					Hint: "make room there before it is started, by what is not of etcd, or give it a larger disk; delete nothing of member/: what was acknowledged is in the log, and nothing is lost"}
+			})
+		}, []string{"KVD-DISK-004 critical"}},
+		{"start: no room on the disk for the next segment", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Warning, wal.CauseDiskFull) })
+		}, []string{"KVD-DISK-004 warning"}},
 		{"start: remarks are none", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Remark, wal.CauseUncommitted) })
 		}, nil},

@@ -78,8 +78,11 @@ func runWALVerify(ctx context.Context, app *App, o walVerifyOptions) error {
 		return err
 	}
 	if f := v.Worst(); f != nil && (f.Severity == wal.Critical || f.Severity == wal.Warning && o.failOn == string(wal.Warning)) {
-		err = &fault.Error{Kind: fault.Wanting, Cause: f.Cause, Op: "wal verify", Subject: o.dir,
-			Msg: fmt.Sprintf("%s (%s): %s", v.Verdict.Outcome.Words(), f.Severity, f.Says), Hint: f.Hint}
+		said := fmt.Sprintf("%s (%s): %s", v.Verdict.Outcome.Words(), f.Severity, f.Says)
+		if f.Cause == wal.CauseDiskFull { // whatever is in the files
+			said = fmt.Sprintf("%s: %s", f.Severity, f.Says)
+		}
+		err = &fault.Error{Kind: fault.Wanting, Cause: f.Cause, Op: "wal verify", Subject: o.dir, Msg: said, Hint: f.Hint}
 	}
 	return errors.Join(app.Print(v, walVerifyTable(v)), err)
 }

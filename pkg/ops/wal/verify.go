@@ -150,6 +150,7 @@ func examine(ctx context.Context, found string, o VerifyOptions) (*exam, error) 
 		return nil, err
 	}
 	x.conclude(files)
+	x.remarkRoom(path, files)
 	if !x.bare {
 		x.remarkSnaps(filepath.Dir(path))
 	}
