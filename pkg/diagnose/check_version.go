@@ -55,6 +55,7 @@ func checkVersions() Check {
 			for _, s := range all {
 				out = append(out, known(by[s], s)...)
 			}
+			out = append(out, in.unchecked(v)...)
 			return append(out, downgrades(v)...), strings.Join(all, ", ")
 		},
 	}
@@ -108,6 +109,27 @@ func known(members []cluster.Member, version string) []Finding {
 		}
 	}
 	return out
+}
+
+// unchecked: until 3.6 a raised NOSPACE takes the place of the applier that asks for
+// permissions (server/etcdserver/apply.go, newApplierV3Capped), so that until it is
+// disarmed any user may do what the alarm lets through. Seen on 3.4.23 and 3.5.35.
+func (in *Input) unchecked(v cluster.View) []Finding {
+	if in.Auth == nil || !in.Auth.Enabled || !v.HasAlarm(cluster.AlarmNoSpace) {
+		return nil
+	}
+	old := slices.DeleteFunc(v.Answered(), func(m cluster.Member) bool {
+		p, ok := parse(m.Status.Version)
+		return !ok || p.Major != 3 || p.Minor >= 6
+	})
+	if len(old) == 0 {
+		return nil
+	}
+	return []Finding{{ID: "KVD-VERSION-002", Severity: Critical, Subject: names(old),
+		Summary: fmt.Sprintf("while NOSPACE is raised etcd %s asks for no permission to delete keys, to revoke leases, and to change users, roles and authentication: whoever can log in may do all of that", old[0].Status.Version),
+		Evidence: []Evidence{{What: "version", Text: old[0].Status.Version, Source: "status of " + names(old), At: old[0].At}, {What: "authentication", Text: "on", Source: in.Auth.Source, At: in.At},
+			{What: "described in", Text: "PR 22386", Source: "https://github.com/etcd-io/etcd"}},
+		Remedy: []string{"kvd alarm recover  # it ends with the alarm", "etcdctl auth status  # somebody may have switched it off", "update to 3.6 or later"}}}
 }
 
 func downgrades(v cluster.View) []Finding {

@@ -44,6 +44,23 @@ func spaceFixtures() []fixture {
 			w.fill(16*mib, 16*mib, 2*mib)
 			w.stored(50, 4000, 4010, 2*mib-emptyFile)
 		}, []string{"KVD-SPACE-001 critical", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning", "KVD-SPACE-004 warning"}},
+		{"nospace: nobody asks for permissions before 3.6", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(64*mib, 16*mib, 15*mib)
+			w.stored(2000, 4000, 4010, 15*mib-emptyFile)
+			w.both(func(v *cluster.View) {
+				for i := range v.Members {
+					v.Members[i].Status.Version = "3.5.35"
+				}
+			})
+			w.in.Auth = &diagnose.Auth{Enabled: true, Source: "users and roles"}
+		}, []string{"KVD-SPACE-001 critical", "KVD-VERSION-002 critical"}},
+		{"nospace: permissions are asked for from 3.6 on", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(64*mib, 16*mib, 15*mib)
+			w.stored(2000, 4000, 4010, 15*mib-emptyFile)
+			w.in.Auth = &diagnose.Auth{Enabled: true, Source: "users and roles"}
+		}, []string{"KVD-SPACE-001 critical"}},
 		{"nospace: full of leases", func(w *world) {
 			w.alarm(1, cluster.AlarmNoSpace)
 			w.fill(8*mib, 8*mib, 8*mib)
