@@ -136,7 +136,7 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 		case m.Status.EffectiveQuota() == cluster.QuotaUnknown:
 			return &fault.Error{Kind: fault.Refused, Cause: "quota_unknown", Op: "alarm disarm", Subject: m.Label(),
 				Msg:  fmt.Sprintf("etcd %s does not tell its quota, so that nobody can say whether the alarm would come back", m.Status.Version),
-				Hint: "give the server's --quota-backend-bytes with --quota, or --force"}
+				Hint: "give the server's --quota-backend-bytes with --quota (it is " + quotaMetric + "), or --force"}
 		case !fits(m.Status, smallWrite):
 			why = append(why, fmt.Sprintf("%s: file %s of a quota of %s, %s of it in use; %s", m.Label(),
 				binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()), binary(m.Status.DBInUse), whatHelps(m)))

@@ -26,14 +26,20 @@ func (d *defragmentation) undisturbed(ctx context.Context, view cluster.View, m 
 				Hint: "wait until it is done (etcd_disk_defrag_inflight in its /metrics goes back to 0)"}
 		}
 		if to := sending(s); other.ID == m.ID && to != "" {
-			return &fault.Error{Kind: fault.Refused, Cause: "snapshot_inflight", Op: "defrag", Subject: m.Label(),
-				Msg: fmt.Sprintf("gate %q: it sends its database to %s, and answers nothing from the start of a defragmentation until that has ended", "no snapshot under way", to),
-				Hint: "wait until it is sent (in its /metrics grpc_server_started_total and grpc_server_handled_total of the method Snapshot are equal then, and " +
-					"etcd_network_snapshot_send_inflights_total is 0), or end it"}
+			return &fault.Error{Kind: fault.Refused, Cause: causeSnapshotInflight, Op: "defrag", Subject: m.Label(),
+				Msg:  fmt.Sprintf("gate %q: it sends its database to %s, and answers nothing from the start of a defragmentation until that has ended", "no snapshot under way", to),
+				Hint: snapshotEnds}
 		}
 	}
 	return nil
 }
+
+// causeSnapshotInflight is the cause of a refusal: a member sends its database.
+const causeSnapshotInflight = "snapshot_inflight"
+
+// snapshotEnds says how to see the end of it.
+const snapshotEnds = "wait until it is sent (in its /metrics grpc_server_started_total and grpc_server_handled_total of the method Snapshot are equal then, and " +
+	"etcd_network_snapshot_send_inflights_total is 0), or end it"
 
 // sending tells to whom a member sends its database, or nothing. Either way it
 // holds a read transaction: a defragmentation takes all locks of the backend, then

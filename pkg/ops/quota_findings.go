@@ -31,12 +31,16 @@ const (
 	FindFree          = "free_pages_fill_file"
 	FindLive          = "live_data_fills_file"
 	FindLeases        = "leases_fill_file"
+	FindHeld          = "held_pages_fill_file"
+	FindQuotaTiny     = "quota_below_1mib"
 )
 
 const (
 	// mostly is the share of a file from which one kind of content is named as
 	// what fills it.
 	mostly = 0.5
+	// leastQuota is the quota below which another unit was meant, in bytes.
+	leastQuota = 1 << 20
 	// packed is the share in use from which a file has nothing to give back by
 	// defragmentation.
 	packed = 0.95
@@ -108,12 +112,16 @@ func quotaSettings(v cluster.View) []Finding {
 		case q == cluster.QuotaUnknown:
 			out = append(out, Finding{Cause: FindQuotaUnknown, Member: m.Name, Message: fmt.Sprintf(
 				"member %s (etcd %s) does not tell its quota; servers do since 3.6", m.Label(), m.Status.Version),
-				Hint: "say it with --quota SIZE: it is the member's --quota-backend-bytes, 2 GiB if that is not set"})
+				Hint: "say it with --quota SIZE: it is the member's --quota-backend-bytes, 2 GiB if that is not set, and " + quotaMetric})
 			continue
 		case q == cluster.QuotaDisabled:
 			out = append(out, Finding{Cause: FindQuotaDisabled, Member: m.Name, Message: fmt.Sprintf(
 				"member %s has its quota disabled: its file grows until the disk is full, which ends the member instead of only its writes", m.Label()),
 				Hint: "set --quota-backend-bytes to a size that the disk has room for twice (defrag needs a copy)"})
+		case q < leastQuota:
+			out = append(out, Finding{Cause: FindQuotaTiny, Member: m.Name, Message: fmt.Sprintf(
+				"member %s has a quota of %s: --quota-backend-bytes counts bytes, and an empty database takes 20 KiB", m.Label(), binary(q)),
+				Hint: fmt.Sprintf("start it with the bytes that were meant, such as --quota-backend-bytes=%d for 8 GiB; then: kvd alarm disarm", suggestedMaxQuota)})
 		case q > suggestedMaxQuota:
 			out = append(out, Finding{Cause: FindQuotaAbove, Member: m.Name, Message: fmt.Sprintf(
 				"member %s has a quota of %s; etcd suggests 8 GiB at most", m.Label(), binary(q)),
@@ -156,6 +164,9 @@ func usualQuota(v cluster.View) int64 {
 	}
 	return usual
 }
+
+// quotaMetric says where servers that do not tell their quota in their status do so.
+const quotaMetric = "etcd_server_quota_backend_bytes in its /metrics"
 
 func quotaName(q int64) string {
 	if q == cluster.QuotaDisabled {
@@ -201,6 +212,11 @@ func whatFills(r QuotaReport) []Finding {
 			Hint: "kvd defrag"}}
 	case f.LiveRatio >= mostly:
 		return []Finding{liveFinding(r)}
+	case float64(f.Other) >= mostly*float64(f.DBSize) && f.DBSize > leastQuota:
+		return []Finding{{Cause: FindHeld, Member: f.Member, Message: fmt.Sprintf(
+			"%.0f %% of the file (%s) is in use by nothing that is kept: a reader holds on to its pages, as a snapshot does until it is sent, or a compaction is still under way",
+			100*float64(f.Other)/float64(f.DBSize), binary(f.Other)),
+			Hint: "look for a snapshot that does not end (`kvd alarm recover` and `kvd defrag` refuse while there is one), then look again"}}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
+	"kvd/pkg/ops/wait"
 )
 
 // RecoverOptions says how to get a cluster out of NOSPACE.
@@ -114,7 +115,7 @@ func (r *recovery) refuse(view cluster.View) error {
 		if m.Status.EffectiveQuota() == cluster.QuotaUnknown {
 			return &fault.Error{Kind: fault.Usage, Cause: "quota_unknown", Op: "alarm recover", Subject: m.Label(),
 				Msg:  fmt.Sprintf("etcd %s does not tell its quota (servers do since 3.6)", m.Status.Version),
-				Hint: "give the server's --quota-backend-bytes with --quota"}
+				Hint: "give the server's --quota-backend-bytes with --quota; it is " + quotaMetric}
 		}
 	}
 	return nil
@@ -160,9 +161,47 @@ func (r *recovery) everyVoter(ctx context.Context) error {
 	}
 	g := votersGate(view)
 	if g.refuse == "" {
-		return nil
+		return r.nothingSent(ctx, view)
 	}
 	return &fault.Error{Kind: fault.Refused, Cause: g.cause, Op: "alarm recover", Msg: g.refuse + "; no member is defragmented while a voter is missing", Hint: g.hint}
+}
+
+// sentLooks is how often a snapshot must be seen under way: sizes are counted anew by
+// opening one (see refreshSizes), and a member takes a moment to end that.
+const sentLooks = 4
+
+// nothingSent refuses a rescue while a voter sends its database: it would stop at that
+// member's defragmentation. And what is compacted meanwhile does not become free, for
+// the reader holds on to the pages (etcd issue 18509), so that it would be compacted up
+// to the head for nothing.
+func (r *recovery) nothingSent(ctx context.Context, view cluster.View) error {
+	urls, err := r.opts.Defrag.metricsOf(view)
+	if err != nil {
+		return err
+	}
+	c := &liveCluster{client: r.client, urls: urls, http: r.client.HTTPClient()}
+	for _, m := range view.Voters() {
+		to := ""
+		for look := range sentLooks {
+			s, err := c.Metrics(ctx, m)
+			if err != nil { // as for a defragmentation, see undisturbed
+				to = ""
+				break
+			}
+			if to = sending(s); to == "" || look == sentLooks-1 {
+				break
+			}
+			if err := wait.For(ctx, settlePoll); err != nil {
+				return err
+			}
+		}
+		if to != "" {
+			return &fault.Error{Kind: fault.Refused, Cause: causeSnapshotInflight, Op: "alarm recover", Subject: m.Label(),
+				Msg:  "it sends its database to " + to + ", which holds on to its pages: nothing that is compacted becomes free, and it cannot be defragmented, until that has ended",
+				Hint: snapshotEnds}
+		}
+	}
+	return nil
 }
 
 func sizeNote(m cluster.Member) string {
@@ -252,6 +291,13 @@ func (r *recovery) checkStep() plan.Step {
 // tooFull explains why nothing more can be won by compacting and defragmenting,
 // and what can be done.
 func (r *recovery) tooFull(ctx context.Context, view cluster.View, full []cluster.Member) error {
+	for _, m := range full {
+		if q := m.Status.EffectiveQuota(); q < leastQuota {
+			return &fault.Error{Kind: fault.Refused, Cause: FindQuotaTiny, Op: "alarm recover", Subject: m.Label(),
+				Msg:  fmt.Sprintf("its quota is %s, which no database fits in: --quota-backend-bytes counts bytes; the alarm is left as it is", binary(q)),
+				Hint: "start it with the bytes that were meant, then: kvd alarm disarm"}
+		}
+	}
 	learners, others := learnersHold(full, r.opts.TargetUsage)
 	if len(others) == 0 {
 		return &fault.Error{Kind: fault.Refused, Cause: causeLearnerFile, Op: "alarm recover", Subject: learners[0].Label(),

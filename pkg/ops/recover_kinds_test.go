@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,64 @@ func TestQuotaSplitsTheFullestFile(t *testing.T) {
 	r = p.quotaReport(t)
 	if got := causes(r); !strings.HasSuffix(got, "nospace_probe") || !strings.Contains(r.Findings[0].Hint, "kvd alarm disarm") {
 		t.Errorf("findings %s, first %+v", got, r.Findings[0])
+	}
+}
+
+// A snapshot that is not read to its end holds on to all pages (etcd issue 18509): what
+// is compacted does not become free, so that a rescue would cut off all readers up to
+// the head for nothing, and stop at the defragmentation.
+func TestRecoverLeavesHistoryAloneWhileASnapshotIsSent(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, quota: 8 * mib, keyFmt: "/registry/pods/default/p%d"}.build(t)
+	p.put(t, 200, 20, 8192)
+	ctx, cancel := context.WithCancel(servertest.Context(t, 2*time.Minute))
+	defer cancel()
+	stream, err := p.Client.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.fill(t, 20, 8192)
+	if r, err := p.rescue(t); fault.CauseOf(err) != "snapshot_inflight" || r.Outcome == plan.OutcomeDone || p.oldest(t) > 1 {
+		t.Fatalf("%s, %v; the oldest revision is %d", r.Outcome, err, p.oldest(t))
+	}
+	pl, err := ops.PlanRecover(t.Context(), p.KVD, p.view(t), ops.DefaultRecoverOptions(), progress.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pl.Check(t.Context()); fault.CauseOf(err) != "snapshot_inflight" {
+		t.Errorf("a dry run: %v", err)
+	}
+	p.compact(t, p.head(t)) // as somebody else does
+	if got := causes(p.quotaReport(t)); !strings.HasSuffix(got, "nearly_full held_pages_fill_file") {
+		t.Errorf("findings %s", got)
+	}
+	cancel()
+	stream.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; p.committed(t) {
+		r, err := p.rescue(t)
+		if err == nil && r.Outcome == plan.OutcomeDone {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after its end: %s, %v", r.Outcome, err)
+		}
+	}
+	p.writable(t)
+}
+
+// A quota below what an empty database takes was meant in another unit.
+func TestATinyQuotaIsNamed(t *testing.T) {
+	t.Parallel()
+	p := world{members: 1, quota: 8, keyFmt: "/x%d"}.build(t)
+	p.fill(t, 1, 10)
+	if got := causes(p.quotaReport(t)); !strings.Contains(got, ops.FindQuotaTiny) {
+		t.Errorf("findings %s", got)
+	}
+	if _, err := p.rescue(t); fault.CauseOf(err) != ops.FindQuotaTiny || strings.Contains(fault.HintOf(err), "keys delete") {
+		t.Errorf("%v, hint %q", err, fault.HintOf(err))
 	}
 }
 

@@ -51,7 +51,10 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 	case t.Rev <= facts.Oldest:
 		steps = append(steps, alreadyCompacted(t, facts))
 	default:
-		steps = append(steps, r.compact.steps(facts.Oldest, t.Rev)...)
+		for _, s := range r.compact.steps(facts.Oldest, t.Rev) {
+			s.Guard = r.beforeCompaction(s.Guard)
+			steps = append(steps, s)
+		}
 	}
 	for _, closer := range []int64{margin / 10, 0} {
 		if closer < margin {
@@ -69,6 +72,20 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		said = append(said, "most of the live data is "+groupsText(biggest))
 	}
 	return append(steps, r.checkStep()), said, nil
+}
+
+// beforeCompaction refuses to compact while a snapshot is sent, then asks as before.
+func (r *recovery) beforeCompaction(guard func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		view, err := r.view(ctx)
+		if err == nil {
+			err = r.nothingSent(ctx, view)
+		}
+		if err != nil {
+			return err
+		}
+		return guard(ctx)
+	}
 }
 
 // margin chooses how many revisions to leave in place: minMargin, or fewer
@@ -111,6 +128,9 @@ func (r *recovery) closerStep(margin int64) plan.Step {
 			}
 			if len(r.inUseAbove(view, r.opts.TargetUsage)) == 0 {
 				return plan.Skip("not needed: what is in use is below the target on every member")
+			}
+			if err := r.nothingSent(ctx, view); err != nil { // it may have begun since
+				return err
 			}
 			facts, err := r.compact.look(ctx, view)
 			if err != nil {
