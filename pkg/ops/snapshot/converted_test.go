@@ -6,11 +6,14 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	bolt "go.etcd.io/bbolt"
+	etcdutl "go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
 
 	"kvd/pkg/ops/snapshot"
 )
@@ -130,6 +133,34 @@ func TestWhatAStartMakesOfVersionsAndLeases(t *testing.T) {
 	}))
 	if v.Verdict != snapshot.Restorable || v.Content.Leases.KeysWithout != want || len(v.Findings) != 1 || v.Findings[0].Class != "leases_missing" {
 		t.Errorf("%s, %+v, %+v", v.Verdict, v.Content.Leases, v.Findings)
+	}
+}
+
+// Of a file in which nothing but members' records is damaged no key is lost, and etcdutl
+// restores it; of any other record that is not said.
+func TestDamagedMembersCostNoKey(t *testing.T) {
+	t.Parallel()
+	good, _ := fixture(t, "3.7-history")
+	for bucket, said := range map[string]bool{"members": true, "auth": false} {
+		key := map[string]string{"members": "1", "auth": "authRevision"}[bucket]
+		damaged := changed(t, good, asEtcd(), func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucket)).Put([]byte(key), []byte("{")) })
+		v := verify(t, "s.db", damaged)
+		if v.Class != snapshot.ClassBadRecords || strings.Contains(v.Hint, "no key is lost") != said {
+			t.Errorf("%s: %s %s %q", bucket, v.Verdict, v.Class, v.Hint)
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), "restored")
+		if !said {
+			continue
+		}
+		err := etcdutl.NewV3(zap.NewNop()).Restore(etcdutl.RestoreConfig{SnapshotPath: write(t, "s.db", damaged), OutputDataDir: dir,
+			Name: "m1", PeerURLs: []string{"http://localhost:2380"}, InitialCluster: "m1=http://localhost:2380", InitialClusterToken: "t"})
+		if err != nil {
+			t.Fatalf("etcdutl: %v", err)
+		}
+		if v := verify(t, "db", contentOf(t, filepath.Join(dir, "member", "snap", "db"))); v.Class != snapshot.ClassRawCopy {
+			t.Errorf("restored: %s %s", v.Class, v.Summary)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func (e *examination) judge() judgement {
 		return judgement{NotRestorable, ClassBadFreelist, "the stored freelist is damaged; all data pages are well",
 			"nothing is lost: with its reference to the freelist removed a server finds the free pages itself. etcd stores no freelist; another tool has opened the file for writing"}
 	case records > 0:
-		return judgement{NotRestorable, ClassBadRecords, count(records, "record does not decode", "records do not decode") + e.lostWords() + e.whenDamaged(), restoreOther() + e.maybeTorn("records")}
+		return judgement{NotRestorable, ClassBadRecords, count(records, "record does not decode", "records do not decode") + e.lostWords() + e.whenDamaged(), e.recordsHint()}
 	case e.hashes.extraBytes > 0 && e.hashes.state == HashMatches:
 		return judgement{NotRestorable, ClassExtraBytes,
 			fmt.Sprintf("whole, with %s behind it; the content's hash matches when %s ignored. A restore takes it for a file without a hash",

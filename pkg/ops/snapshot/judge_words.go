@@ -141,6 +141,23 @@ func (e *examination) gapNote() string {
 	return "; " + e.gapWords()
 }
 
+// recordsHint is what to do about records that do not decode. Those of the members end a
+// start on the file as it is, and no restore reads them: it writes them anew.
+//
+// Source: go.etcd.io/etcd/etcdutl/v3 v3.7.3, snapshot/v3_snapshot.go (saveDB: TrimMembershipFromBackend).
+func (e *examination) recordsHint() string {
+	for _, d := range e.damages {
+		if d.Bucket != dbfile.BucketMembers && d.Bucket != dbfile.BucketMembersRemoved {
+			return restoreOther() + e.maybeTorn("records")
+		}
+	}
+	skip := ""
+	if e.hashes.state != HashMatches {
+		skip = " with --skip-hash-check=true"
+	}
+	return "no key is lost: these are the members' records, which a restore writes anew, and `etcdutl snapshot restore`" + skip + " takes the file; else " + restoreOther()
+}
+
 func copyAnew() string {
 	return "take a snapshot with `kvd snapshot save`, or copy the file while the member is stopped"
 }
