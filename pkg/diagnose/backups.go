@@ -46,9 +46,9 @@ func (in *Input) AddBackups(dir string) {
 		}
 		f := BackupFile{At: info.ModTime(), Why: cutShort(path, info.Size())}
 		newest := &b.Cut
-		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && m.File == d.Name() && !m.EndedAt.IsZero() {
+		if m, err := snapshot.ReadManifest(snapshot.ManifestPath(path)); err == nil && !m.EndedAt.IsZero() {
 			switch {
-			case m.SizeBytes > info.Size() && f.Why == "":
+			case m.SizeBytes > info.Size() && m.SnapshotBytes != m.SizeBytes && m.File == d.Name(): // it is compressed: else its pages tell
 				f.Why = fmt.Sprintf("it has %d of the %d bytes that its manifest tells", info.Size(), m.SizeBytes)
 			case m.SizeBytes == info.Size():
 				f.At = m.EndedAt

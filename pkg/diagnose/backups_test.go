@@ -201,9 +201,25 @@ func TestABackupOfAnotherCluster(t *testing.T) {
 	own := snapshot.ID(w.in.Now.View.ID)
 	save("own.db", own, start.Add(-48*time.Hour))
 	save("other.db", own+1, start.Add(-time.Hour))
+	if err := os.Rename(filepath.Join(dir, "own.db"), filepath.Join(dir, "copied.db")); err != nil { // with the time of today
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "own.db.json"), filepath.Join(dir, "copied.db.json")); err != nil {
+		t.Fatal(err)
+	}
 	w.in.AddBackups(dir)
 	r := diagnose.Diagnose(w.in)
-	mentions(t, finding(t, r, "KVD-OPS-002").Summary, "own.db, is 2 days old", "other.db is newer and does not count: by its manifest it is of cluster "+(own+1).String()+", and this one is "+own.String())
+	mentions(t, finding(t, r, "KVD-OPS-002").Summary, "copied.db, is 2 days old", "other.db is newer and does not count: by its manifest it is of cluster "+(own+1).String()+", and this one is "+own.String())
+
+	// A compressed one shows by its manifest alone that it is not all there.
+	m := snapshot.Manifest{Format: "kvd-snapshot-1", File: "cut.db.zst", SizeBytes: 9999, SnapshotBytes: 99999, SHA256: strings.Repeat("0", 64), Verified: snapshot.VerifiedFull, ClusterID: own, EndedAt: start}
+	raw, err := json.Marshal(m)
+	cut := filepath.Join(dir, m.File)
+	if err = errors.Join(err, os.WriteFile(cut, content, 0o600), os.Chtimes(cut, start, start), os.WriteFile(snapshot.ManifestPath(cut), raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w.in.AddBackups(dir)
+	mentions(t, finding(t, diagnose.Diagnose(w.in), "KVD-OPS-002").Summary, "copied.db, is 2 days old", "cut.db.zst is newer and no backup: it has 4096 of the 9999 bytes that its manifest tells")
 
 	in := &diagnose.Input{At: start, Limits: diagnose.DefaultLimits()} // which cluster it is for is not known
 	in.AddBackups(dir)
