@@ -25,6 +25,7 @@ type Manifest struct {
 	Flags    []string // without dashes and values
 	Env      []string // the flags that variables of the environment are for
 	Settings []string // of etcd's own configuration file
+	Args     []string // names in what etcd's flags are made of: kubeadm's extraArgs, the etcd-arg of k3s and RKE2
 }
 
 // What a line has of etcd's settings: flags, variables, and, at its begin, a setting of
@@ -33,6 +34,7 @@ var (
 	flagWord = regexp.MustCompile(`--([a-z][a-z0-9-]+)`)
 	envWord  = regexp.MustCompile(`\bETCD_([A-Z][A-Z0-9_]*)`)
 	yamlWord = regexp.MustCompile(`^([a-z][a-z0-9-]+):`)
+	argWord  = regexp.MustCompile(`[\s"'\[,]([a-z][a-z0-9]*(?:-[a-z0-9]+)+)(?:\s*[=:"',\]]|\s*$)`)
 )
 
 // The minor versions of 3 that kvd knows what to say of: from the first whose flags were
@@ -82,6 +84,9 @@ func (m *Manifest) read(line string) {
 	}
 	for _, w := range envWord.FindAllStringSubmatch(line, -1) {
 		m.Env = append(m.Env, strings.ToLower(strings.ReplaceAll(w[1], "_", "-")))
+	}
+	for _, w := range argWord.FindAllStringSubmatch(line, -1) {
+		m.Args = append(m.Args, w[1])
 	}
 	if w := yamlWord.FindStringSubmatch(line); w != nil {
 		m.Settings = append(m.Settings, w[1])
@@ -163,7 +168,8 @@ func checkUpdate() Check {
 // judge looks for what a version does not have any more: it ends on a flag, warns of a
 // variable (verifyEnv in pkg/flags/flag.go), and says nothing of a setting in a
 // configuration file, which is decoded without a look at what is left over
-// (configFromFile in server/embed/config.go).
+// (configFromFile in server/embed/config.go). What becomes of kubeadm's extraArgs and the
+// etcd-arg of k3s is one of these.
 func (m Manifest) judge(add addFunc, to *semver.Version) {
 	for _, of := range []struct {
 		names    []string
@@ -173,6 +179,7 @@ func (m Manifest) judge(add addFunc, to *semver.Version) {
 	}{
 		{m.Flags, Critical, func(f string) string { return "--" + f }, "has no flag %s any more, and does not start with it"},
 		{m.Env, Warning, func(f string) string { return "ETCD_" + strings.ToUpper(strings.ReplaceAll(f, "-", "_")) }, "does not know %s any more: it warns of it and goes on without"},
+		{m.Args, Critical, func(f string) string { return f }, "has no %s any more: where it becomes a flag (kubeadm) it does not start with it, in a configuration file (k3s, RKE2) it goes on without a word"},
 		{m.Settings, Warning, func(f string) string { return f }, "does not know the setting %s any more, and goes on without it and without a word"},
 	} {
 		for _, flag := range slices.Compact(slices.Sorted(slices.Values(of.names))) {

@@ -1,0 +1,49 @@
+package diagnose_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kvd/pkg/diagnose"
+)
+
+// What tools make etcd's flags of names them without dashes.
+func TestManifestsWithoutDashes(t *testing.T) {
+	for name, p := range map[string]struct {
+		text string
+		want []string // what is gone in 3.7
+	}{
+		"kubeadm, v1beta3": {"etcd:\n  local:\n    extraArgs:\n      experimental-compact-hash-check-enabled: \"true\"\n      quota-backend-bytes: \"8589934592\"\n", []string{"experimental-compact-hash-check-enabled"}},
+		"kubeadm, v1beta4": {"    extraArgs:\n    - name: experimental-initial-corrupt-check\n      value: \"true\"\n", []string{"experimental-initial-corrupt-check"}},
+		"k3s":              {"etcd-arg:\n  - \"experimental-initial-corrupt-check=true\"\n  - 'enable-v2=true'\n  # - experimental-x=1\n", []string{"experimental-initial-corrupt-check", "enable-v2"}},
+		"k3s, in one line": {"etcd-arg: [quota-backend-bytes=1, experimental-max-learners=2]\n", []string{"experimental-max-learners"}},
+		"a static pod":     {"  - --experimental-max-learners=2\n", []string{"--experimental-max-learners"}}, // told once, as a flag
+		"nothing of it":    {"etcd-arg:\n  - quota-backend-bytes=1\nwrite-kubeconfig-mode: \"0644\"\nnode-label: [max-snapshots-free]\n", nil},
+	} {
+		path := filepath.Join(t.TempDir(), "manifest")
+		if err := os.WriteFile(path, []byte(p.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
+		if err := in.AddTarget("3.7", []string{path}); err != nil {
+			t.Fatal(err)
+		}
+		r := diagnose.Diagnose(in)
+		if len(r.Findings) != len(p.want) {
+			t.Errorf("%s: %+v", name, r.Findings)
+			continue
+		}
+		for _, want := range p.want {
+			seen := false
+			for _, f := range r.Findings {
+				seen = seen || f.Severity == diagnose.Critical && strings.Contains(f.Summary, " "+want+" any more")
+			}
+			if !seen {
+				t.Errorf("%s: %s is not told: %+v", name, want, r.Findings)
+			}
+		}
+	}
+}
