@@ -25,6 +25,7 @@ type Manifest struct {
 	Flags    []string // without dashes and values
 	Env      []string // the flags that variables of the environment are for
 	Settings []string // of etcd's own configuration file
+	Values   []int    // of goneValues
 	Args     []string // names in what etcd's flags are made of: kubeadm's extraArgs, the etcd-arg of k3s and RKE2
 }
 
@@ -85,6 +86,7 @@ func (m *Manifest) read(line string) {
 	for _, w := range envWord.FindAllStringSubmatch(line, -1) {
 		m.Env = append(m.Env, strings.ToLower(strings.ReplaceAll(w[1], "_", "-")))
 	}
+	m.readValues(line)
 	for _, w := range argWord.FindAllStringSubmatch(line, -1) {
 		m.Args = append(m.Args, w[1])
 	}
@@ -101,6 +103,7 @@ type removal struct{ flag, gone, instead string }
 // says of them.
 func removals() []removal {
 	return []removal{
+		{"experimental-backend-bbolt-freelist-type", "3.5", "--backend-bbolt-freelist-type"},
 		{"debug", "3.5", "--log-level=debug"}, {"log-package-levels", "3.5", "--log-level"},
 		{"enable-v2", "3.6", "nothing: the v2 API is gone"}, {"experimental-enable-v2v3", "3.6", "nothing: the v2 API is gone"},
 		{"proxy", "3.6", "etcd grpc-proxy"}, {"proxy-dial-timeout", "3.6", "etcd grpc-proxy"}, {"proxy-failure-wait", "3.6", "etcd grpc-proxy"},
@@ -112,7 +115,12 @@ func removals() []removal {
 
 // goneIn says in which version a flag is gone, and what takes its place.
 func goneIn(flag string) (gone, instead string, ok bool) {
-	if name, is := strings.CutPrefix(flag, "experimental-"); is && flag != "experimental-enable-v2v3" {
+	for _, r := range removals() {
+		if r.flag == flag {
+			return r.gone, r.instead, true
+		}
+	}
+	if name, is := strings.CutPrefix(flag, "experimental-"); is {
 		switch name {
 		case "initial-corrupt-check":
 			return "3.7", "--feature-gates=InitialCorruptCheck=true", true
@@ -128,11 +136,6 @@ func goneIn(flag string) (gone, instead string, ok bool) {
 			return "3.7", "--feature-gates=TxnModeWriteWithSharedBuffer=true", true
 		}
 		return "3.7", "--" + name, true
-	}
-	for _, r := range removals() {
-		if r.flag == flag {
-			return r.gone, r.instead, true
-		}
 	}
 	return "", "", false
 }
@@ -171,6 +174,7 @@ func checkUpdate() Check {
 // (configFromFile in server/embed/config.go). What becomes of kubeadm's extraArgs and the
 // etcd-arg of k3s is one of these.
 func (m Manifest) judge(add addFunc, to *semver.Version) {
+	m.judgeValues(add, to)
 	for _, of := range []struct {
 		names    []string
 		severity Severity

@@ -47,3 +47,38 @@ func TestManifestsWithoutDashes(t *testing.T) {
 		}
 	}
 }
+
+// A flag that a version has may have lost a value, and another may have lost its name
+// before the rest of its kind.
+func TestManifestsValues(t *testing.T) {
+	for _, p := range []struct {
+		text, target string
+		want         string // of the summary; empty: no finding
+	}{
+		{"  - --logger=capnslog\n", "3.5", "capnslog for --logger"},
+		{"  - --logger=capnslog\n", "3.4", ""},
+		{"ETCD_LOGGER=\"capnslog\"\n", "3.6", "capnslog for --logger"},
+		{"logger: capnslog\n", "3.6", "capnslog for --logger"},
+		{"etcd --logger capnslog --name a\n", "3.6", "capnslog for --logger"},
+		{"command: [etcd, \"--logger\", \"capnslog\"]\n", "3.6", "capnslog for --logger"},
+		{"  - --logger=zap\n", "3.6", ""},
+		{"  - --v2-deprecation=not-yet\n", "3.6", "not-yet for --v2-deprecation"},
+		{"ETCD_V2_DEPRECATION=not-yet\n", "3.7", "not-yet for --v2-deprecation"},
+		{"  - --v2-deprecation=not-yet\n", "3.5", ""},
+		{"  - --experimental-backend-bbolt-freelist-type=map\n", "3.5", "etcd 3.5 has no flag --experimental-backend-bbolt-freelist-type"},
+		{"  - --experimental-initial-corrupt-check\n", "3.6", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "manifest")
+		if err := os.WriteFile(path, []byte(p.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
+		if err := in.AddTarget(p.target, []string{path}); err != nil {
+			t.Fatal(err)
+		}
+		r := diagnose.Diagnose(in)
+		if len(r.Findings) != min(1, len(p.want)) || len(r.Findings) == 1 && !strings.Contains(r.Findings[0].Summary, p.want) {
+			t.Errorf("%q to %s: %+v, want %q", p.text, p.target, r.Findings, p.want)
+		}
+	}
+}
