@@ -141,6 +141,9 @@ func walNumbers(v *wal.Verification) []snapshotRow {
 	if c := v.Numbers.Consistent; c != nil {
 		rows[3].value = fmt.Sprintf("%d, term %d", *c, v.Database.Term)
 	}
+	if db := v.Database; db != nil && db.Unread == "" {
+		rows = append(rows, snapshotRow{"versions of storage, cluster", orDefault(db.StorageVersion, "3.5 or before") + ", " + orDash(db.ClusterVersion)})
+	}
 	if v.Live != "" {
 		rows = append(rows, snapshotRow{"written to by", v.Live})
 	}

@@ -8,11 +8,13 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 )
 
-// Causes of a refusal because of what the database says of the cluster, whatever the log is.
+// Causes of a verdict because of what the database says of the cluster, whatever the log is.
 const (
 	CauseNewer    = "newer_version"     // a newer etcd has written it
 	CauseLearners = "too_many_learners" // more than --max-learners
 	CauseNoVoter  = "no_voter"          // all members are learners
+
+	CauseOldRestore = "old_restore" // a restore by etcdctl 3.4 or before
 )
 
 // maxLearners is how many learners a start lets pass (DefaultMaxLearners in server/embed/
@@ -23,7 +25,7 @@ const maxLearners = 1
 // on the way.
 func (v *Verdict) keepsCause() bool {
 	switch v.cause {
-	case NotAMember, CauseNewer, CauseLearners, CauseNoVoter:
+	case NotAMember, CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore:
 		return true
 	}
 	return false
@@ -126,6 +128,8 @@ func (x *exam) hintContent(cause string) string {
 	const whole = "nothing is damaged, so restore and replace nothing; "
 	db := x.Database
 	switch {
+	case cause == CauseOldRestore:
+		return fmt.Sprintf("restore the same snapshot once more, with `kvd snapshot restore FILE --data-dir NEW`; if the file is gone: `kvd snapshot restore %s --skip-hash-check --data-dir NEW`", db.Path)
 	case cause == CauseNewer:
 		return fmt.Sprintf(whole+"start the version of etcd that wrote it, or a later one; to go back, take the running cluster down with `etcdctl downgrade enable %s`, and then one member at a time; "+
 			"a stopped member's files, if need be, with that newer version's `etcdutl migrate --data-dir DIR --target-version %[1]s`", own()[len("etcd "):])
@@ -136,4 +140,33 @@ func (x *exam) hintContent(cause string) string {
 	}
 	return fmt.Sprintf("the others, if there are any that vote, do without it: `kvd member replace %s`, asking one of them; else keep a copy of the data directory, then `kvd snapshot restore %s --skip-hash-check --data-dir NEW`",
 		x.nameOf(x.Member), db.Path)
+}
+
+// oldRestore finds a directory that `etcdctl snapshot restore` of 3.4 or before has made, and
+// that nothing has run on since. It leaves the members of the snapshot in the database and
+// writes its own into a .snap file, by which 3.4 goes and 3.7 does not. A restore begins a
+// log with an entry of term 1 for each member, and a snapshot record behind them.
+func (x *exam) oldRestore(snap Snapshot, v Verdict) Verdict {
+	db := x.Database
+	if db == nil || !db.old() || len(db.Members) == 0 || snap.Index == 0 || snap.Term != 1 || v.replay.Index != snap.Index || v.Outcome == Refuses {
+		return v
+	}
+	restored := map[ID]bool{}
+	for _, e := range x.members {
+		if e.change == "add" && e.id.Index <= snap.Index {
+			restored[e.member] = true
+		}
+	}
+	same := len(restored) == len(db.Members)
+	for _, m := range db.Members {
+		same = same && restored[m.ID]
+	}
+	if len(restored) == 0 || same {
+		return v
+	}
+	first := v.first()
+	v.Outcome, v.cause = Silent, CauseOldRestore
+	v.Why = first + fmt.Sprintf("the log was begun by a restore for a cluster of %d, and the database has the %d members of the snapshot: an etcdctl of 3.4 or before has restored it, which keeps its members where 3.7 does not read; "+
+		"it waits for a leader that those in the database would have to elect", len(restored), len(db.Members))
+	return v
 }

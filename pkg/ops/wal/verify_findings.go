@@ -77,7 +77,7 @@ func (x *exam) judge() {
 		switch {
 		case m.Cause == v.cause, m.Cause == LogBehindDB && (v.Outcome == Refuses || x.standing == isAlien):
 			continue // said, or because of what was said
-		case m.Cause == NotAMember && x.standing == isMember:
+		case m.Cause == NotAMember && (x.standing == isMember || v.cause == CauseOldRestore):
 			continue // made one by an entry that is not applied yet
 		}
 		if m.Cause == LogBehindDB && x.othersVote() {
@@ -165,7 +165,7 @@ func (x *exam) remark(files []OtherFile) {
 		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
 			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
 		}
-		if x.othersVote() && x.Verdict.Outcome != Refuses && x.Live == "" {
+		if x.othersVote() && x.Verdict.Outcome != Refuses && x.Verdict.cause != CauseOldRestore && x.Live == "" {
 			x.add(Remark, CauseCompare, "asking a member that is well, `kvd status` shows how far the others are, and `kvd member list` whether this one is among them", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
 				"and whether the cluster has removed it since, only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced, one that was removed ends with %q as soon as it reaches one of them, and waits for a leader until then", n.Last.Index, n.Last.Index, removedText)
 		}
