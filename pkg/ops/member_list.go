@@ -148,15 +148,15 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 		return []MemberFinding{{Cause: "unstarted_learner", Member: m.Label(), Message: "was added as a learner and never started; it does not count, and keeps others from being added",
 			Hint: goOnWith(m) + "; or remove it: kvd member remove " + cluster.FormatID(m.ID)}}
 	case m.Learner && m.Status == nil:
-		return []MemberFinding{{Cause: "learner", Member: m.Label(), Message: "is a learner and does not answer", Hint: "start it, or remove it: kvd member remove " + nameOrID(m)}}
+		return []MemberFinding{{Cause: "learner", Member: m.Label(), Message: "is a learner and does not answer", Hint: "start it, or remove it: kvd member remove " + nameAmong(view, m)}}
 	case m.Learner:
 		lag := view.Lag(m)
 		return []MemberFinding{{Cause: "learner", Member: m.Label(),
 			Message: fmt.Sprintf("is a learner: %.0f %% caught up, %d entries to apply; it adds nothing to the failures tolerated", 100*caughtUpRatio(view, m), lag),
-			Hint:    "promote it: kvd member promote " + nameOrID(m) + "; or remove it: kvd member remove " + nameOrID(m)}}
+			Hint:    "promote it: kvd member promote " + nameAmong(view, m) + "; or remove it: kvd member remove " + nameAmong(view, m)}}
 	}
 	if !m.Alive() {
-		hint := "start it; if it is gone for good: kvd member replace " + nameOrID(m)
+		hint := "start it; if it is gone for good: kvd member replace " + nameAmong(view, m)
 		switch {
 		case notReached(view, m):
 			hint = reachHelp

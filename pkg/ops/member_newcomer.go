@@ -157,6 +157,16 @@ func nameOrID(m cluster.Member) string {
 	return cluster.FormatID(m.ID)
 }
 
+// nameAmong is nameOrID, of a member that may share its name with another.
+func nameAmong(view cluster.View, m cluster.Member) string {
+	for _, o := range view.Members {
+		if o.ID != m.ID && o.Name == m.Name {
+			return cluster.FormatID(m.ID)
+		}
+	}
+	return nameOrID(m)
+}
+
 // addStep adds the newcomer to the list.
 func (n *newcomer) addStep(guard func(context.Context) error) plan.Step {
 	action := "add as learner"

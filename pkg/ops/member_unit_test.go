@@ -3,6 +3,7 @@ package ops
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -261,5 +262,19 @@ func TestShellWord(t *testing.T) {
 		if got := shellWord(in); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
+	}
+}
+
+// What is to be typed about a member that shares its name goes by its ID: by the name, the
+// command is refused.
+func TestFindingsOfTwins(t *testing.T) {
+	t.Parallel()
+	view := cluster.View{Leader: 1, Members: []cluster.Member{
+		{ID: 1, Name: "m1", Endpoint: "http://a", Status: &cluster.Status{Leader: 1}},
+		{ID: 0xb2, Name: "m1", Endpoint: "http://b", Learner: true, Status: &cluster.Status{Leader: 1}},
+	}}
+	i := slices.IndexFunc(listOf(view, nil).Findings, func(f MemberFinding) bool { return f.Cause == "learner" })
+	if f := listOf(view, nil).Findings; i < 0 || !strings.Contains(f[i].Hint, "kvd member promote b2;") {
+		t.Errorf("%+v", f)
 	}
 }

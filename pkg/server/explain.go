@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 	servererrors "go.etcd.io/etcd/server/v3/etcdserver/errors"
 
@@ -261,6 +262,9 @@ func explainText(cfg *embed.Config, err error, out *fault.Error) {
 			out.Kind, out.Cause, out.Hint = f.kind, f.cause, f.hint
 			if path := damaged(cfg, f); path != "" {
 				out.Subject = path // etcd's words seldom tell
+			}
+			if names, err := types.NewURLsMap(cfg.InitialCluster); f.cause == "no_peer" && err == nil && len(names) == 1 {
+				out.Hint = "--initial-cluster names no member but " + cfg.Name + ": several under one name are read as one, so give each a name of its own; for the start those of the others are labels only"
 			}
 			return
 		}

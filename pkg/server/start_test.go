@@ -85,6 +85,11 @@ func badStarts() []badStart {
 				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:2,b=http://127.0.0.1:1",
 				"--initial-advertise-peer-urls", "http://127.0.0.1:2", "--initial-cluster-state", "existing")
 		}, 4, "one of its members to answer"},
+		{"joining under the name of another", func(t *testing.T, c *servertest.Cluster) []string {
+			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
+				"--name", "m1", "--initial-cluster", "m1=http://127.0.0.1:2,m1="+c.PeerURL(0),
+				"--initial-advertise-peer-urls", "http://127.0.0.1:2", "--initial-cluster-state", "existing")
+		}, 4, "several under one name are read as one"},
 		{"joining without having been added", func(t *testing.T, c *servertest.Cluster) []string {
 			return own(t, "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free,
 				"--name", "a", "--initial-cluster", "a=http://127.0.0.1:2,m1="+c.PeerURL(0),

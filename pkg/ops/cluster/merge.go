@@ -25,7 +25,7 @@ func mergeLists(answers []answer) (members []Member, notes []string) {
 	for _, a := range said[1:] {
 		switch {
 		case a.header.cluster != base.header.cluster:
-			notes = append(notes, fmt.Sprintf("%s belongs to another cluster (%s) than %s (%s) and is left out",
+			notes = append(notes, fmt.Sprintf("%s "+otherCluster+" (%s) than %s (%s) and is left out",
 				a.endpoint, FormatID(a.header.cluster), base.endpoint, FormatID(base.header.cluster)))
 		case ids(a.members) != ids(base.members):
 			notes = append(notes, fmt.Sprintf("the member list differs between %s (%s) and %s (%s)",

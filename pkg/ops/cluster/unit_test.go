@@ -285,6 +285,15 @@ func TestFindMember(t *testing.T) {
 	}
 }
 
+// Whom nobody finds may be in another cluster, of which an endpoint was given as well.
+func TestFindMemberOfAnotherCluster(t *testing.T) {
+	const note = "http://b " + otherCluster + " (b2) than http://a (a1) and is left out"
+	v := View{Members: []Member{{ID: 0xa1, Name: "m1"}}, Notes: []string{"something else", note}}
+	if _, err := v.FindMember("m2"); !strings.HasSuffix(fault.HintOf(err), "; "+note) {
+		t.Error(err, fault.HintOf(err))
+	}
+}
+
 // What this host forbids is no word of the member: it may be down all the same.
 func TestForbiddenByThisHostIsNotAlive(t *testing.T) {
 	v := picture("leader", "follower", "dead")

@@ -234,8 +234,16 @@ func (v View) FindMember(s string) (Member, error) {
 		e.Msg, e.Cause = fmt.Sprintf("%d members have this name", len(named)), "member_ambiguous"
 		e.Hint = "give the ID instead: " + e.Hint
 	}
+	for _, n := range v.Notes {
+		if strings.Contains(n, otherCluster) { // whose members nobody looks at
+			e.Hint += "; " + n
+		}
+	}
 	return Member{}, e
 }
+
+// otherCluster are the words of a note about an endpoint that is left out.
+const otherCluster = "belongs to another cluster"
 
 // LeaderMember returns the leader, if the view has one.
 func (v View) LeaderMember() (Member, bool) {
