@@ -24,9 +24,13 @@ func (r *Restore) notes() []string {
 	if n := len(r.Recipe.Members); n%2 == 0 {
 		out = append(out, fmt.Sprintf("%d members bear no more failures than %d", n, n-1))
 	}
-	out = append(out, r.loopbackNotes()...)
 	out = append(out, r.tokenNotes()...)
 	out = append(out, r.bumpNotes()...)
+	if v, err := parseVersion(s.StorageVersion); err == nil {
+		// etcd 3.6 compares it with its own (storage/schema, Validate); 3.5 does not know it, and starts.
+		out = append(out, fmt.Sprintf("its storage version is %d.%d, and the servers have to be etcd %d.%d or later: 3.6 ends on a newer one, and 3.5 starts without knowing what it has", v.Major, v.Minor, v.Major, v.Minor))
+	}
+	out = append(out, r.loopbackNotes()...)
 	for _, f := range r.source.notes() {
 		switch {
 		case f.Class == "alarm_inside" && r.Recipe.ClearAlarms:

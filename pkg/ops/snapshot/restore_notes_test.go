@@ -38,3 +38,20 @@ func TestRestoreTellsWhoCanBeReached(t *testing.T) {
 		}
 	}
 }
+
+// Who rolls an update back restores with the binary of before: etcd 3.6 ends on what 3.7
+// has stored.
+func TestRestoreTellsWhichServersTakeIt(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"3.7-history": "the servers have to be etcd 3.7 or later", "3.6-history": "the servers have to be etcd 3.6 or later", "3.5-history": "", "3.4-history": ""} {
+		content, _ := fixture(t, name)
+		p, err := planOf(t, write(t, "s.db", content), oneMember())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		notes := strings.Join(p.Plan.Notes, "\n")
+		if !strings.Contains(notes, want) || want == "" && strings.Contains(notes, "the servers have to be") {
+			t.Errorf("%s:\n%s", name, notes)
+		}
+	}
+}
