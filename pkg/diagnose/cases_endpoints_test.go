@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
@@ -144,6 +145,47 @@ func TestCaseServerCertificates(t *testing.T) {
 	defer client.Close() //nolint:errcheck // nothing was written
 	if causes := causesOf(t, look(t, client)); !slices.Equal(causes, want) {
 		t.Errorf("causes %q, want %q", causes, want)
+	}
+}
+
+// A member whose CA was made anew on its host is let in by none of its peers, and waits for
+// them. Its certificates are in their dates, and the CA has the old one's name.
+func TestCaseCAMadeAnew(t *testing.T) {
+	besideOthers(t, true)
+	certs := servertest.NewCerts(t)
+	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 3, TLS: certs.MutualTLS()}})
+	who := (c.Leader(t) + 1) % 3
+	if err := c.StopMember(t.Context(), who); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Launch(who, "--peer-cert-file="+certs.TwinServer.Cert, "--peer-key-file="+certs.TwinServer.Key, "--peer-trusted-ca-file="+certs.TwinCA); err != nil {
+		t.Fatal(err)
+	}
+	other := c.Endpoint((who + 1) % 3)
+	client, err := cluster.Connect(cluster.Config{Endpoints: []string{other}, CACert: certs.CA, Cert: certs.Client.Cert, Key: certs.Client.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // nothing was written
+	starting := func(r diagnose.Report) (diagnose.Finding, bool) {
+		i := slices.IndexFunc(r.Findings, func(f diagnose.Finding) bool { return f.ID == "KVD-NET-001" && f.Subject == c.Name(who) })
+		return r.Findings[max(i, 0)], i >= 0 && evidence(t, r.Findings[i], "cause").Text == cluster.CauseStarting
+	}
+	var f diagnose.Finding
+	for is := false; !is; { // until its ports are open
+		in, err := diagnose.Collect(servertest.Context(t, time.Minute), client, options(), discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := diagnose.Diagnose(in); len(r.Findings) > 0 {
+			f, is = starting(r)
+		}
+	}
+	if !strings.Contains(f.Summary, "certificates of another CA") || !strings.Contains(f.Remedy[0], "the CA that the others have") {
+		t.Errorf("%s: %q", f.Summary, f.Remedy)
+	}
+	if e := evidence(t, f, "its certificate for peers"); strings.Count(e.Text, `issued by "CN=ca`) != 1 || strings.Count(e.Text, "with key ") != 2 {
+		t.Errorf("evidence %q", e.Text)
 	}
 }
 

@@ -1,6 +1,10 @@
 package diagnose
 
-import "fmt"
+import (
+	"fmt"
+
+	"kvd/pkg/ops/cluster"
+)
 
 // checkCerts looks at how long certificates are still good for.
 func checkCerts() Check {
@@ -42,3 +46,37 @@ func checkCerts() Check {
 // life is for how long a certificate is good in all, in seconds; of one of a day, days
 // before its end are no measure.
 func (c Cert) life() float64 { return c.NotAfter.Sub(c.NotBefore).Seconds() }
+
+// otherIssuer says how the certificate that a member shows its peers differs in its issuer
+// from those of all others, or nothing. With one CA for all, as kubeadm has it, they take
+// nothing from it then, nor it from them: a CA that was made anew on its host has the name
+// of the old one.
+func (in *Input) otherIssuer(m cluster.Member) (Evidence, bool) {
+	var own *Cert
+	usual := map[string]string{} // issuer by key, of the others
+	for i, c := range in.Certs {
+		switch {
+		case c.PeerOf == 0 || c.Key == "":
+		case c.PeerOf == m.ID:
+			own = &in.Certs[i]
+		default:
+			usual[c.Key] = c.Issuer
+		}
+	}
+	if own == nil || len(usual) != 1 || usual[own.Key] != "" {
+		return Evidence{}, false
+	}
+	for key, issuer := range usual {
+		return Evidence{What: "its certificate for peers", Text: fmt.Sprintf("issued by %q with key %s; those of the others by %q with key %s", own.Issuer, short(own.Key), issuer, short(key)),
+			Source: "handshake with its peer port", At: in.At}, true
+	}
+	return Evidence{}, false
+}
+
+// short is as much of a key's identifier as it takes to tell two apart.
+func short(key string) string { return key[:min(8, len(key))] }
+
+// ofOneCA is what helps a member whose certificate is from another CA than its peers'.
+func ofOneCA(m cluster.Member) string {
+	return "give " + name(m) + " a certificate of the CA that the others have (kubeadm: copy /etc/kubernetes/pki/etcd/ca.crt and ca.key from one of their hosts, then kubeadm certs renew all), and start it again"
+}

@@ -38,6 +38,10 @@ func checkEndpoints() Check {
 					case cluster.MayBeGone(m.Err):
 						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
+					if e, other := in.otherIssuer(m); other {
+						f.Summary += "; its peers have certificates of another CA"
+						f.Evidence, f.Remedy = append(f.Evidence, e), append([]string{ofOneCA(m)}, f.Remedy...)
+					}
 					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002", "KVD-TLS-001"}
 					if in.logBehind(m.ID) {
 						f.ExplainedBy = append(f.ExplainedBy, "KVD-RAFT-011")

@@ -167,11 +167,15 @@ func (in *Input) cutOff(v cluster.View) []Finding {
 		if v.Leader == 0 || m.Status.Leader != 0 || !ok || old.Status.Leader != 0 {
 			continue
 		}
-		out = append(out, Finding{ID: "KVD-RAFT-013", Severity: Warning, Subject: name(m), ExplainedBy: []string{"KVD-RAFT-012"},
+		f := Finding{ID: "KVD-RAFT-013", Severity: Warning, Subject: name(m), ExplainedBy: []string{"KVD-RAFT-012"},
 			Summary: fmt.Sprintf("%s knows no leader while the others follow %s: it answers serializable reads with old data, and no others", name(m), leaderName(v)),
 			Evidence: []Evidence{{What: "leader by " + name(m), Text: "none, at both looks", Source: "status of " + name(m), At: m.At},
 				status(m, "revision of "+name(m), float64(m.Status.Revision), Index), status(m, "entries behind", float64(behind(v, m)), Count)},
-			Remedy: []string{"kvd member list  # see whether it and its peers reach each other at these peer URLs", "meanwhile have clients go to the others; a client that must not read old data asks linearizable, or with WithRequireLeader"}})
+			Remedy: []string{"kvd member list  # see whether it and its peers reach each other at these peer URLs", "meanwhile have clients go to the others; a client that must not read old data asks linearizable, or with WithRequireLeader"}}
+		if e, other := in.otherIssuer(m); other {
+			f.Evidence, f.Remedy = append(f.Evidence, e), append([]string{ofOneCA(m)}, f.Remedy...)
+		}
+		out = append(out, f)
 	}
 	return out
 }

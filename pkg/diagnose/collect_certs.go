@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"net/http"
 	"net/url"
@@ -26,12 +27,15 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 		config = &tls.Config{}
 	}
 	config.InsecureSkipVerify = true //nolint:gosec // only their dates are read
-	type place struct{ of, url string }
+	type place struct {
+		of, url string
+		peerOf  uint64
+	}
 	var places []place
 	for _, m := range v.Members {
-		places = append(places, place{name(m) + " for clients", m.Endpoint})
+		places = append(places, place{name(m) + " for clients", m.Endpoint, 0})
 		for _, u := range m.PeerURLs {
-			places = append(places, place{name(m) + " for peers", u})
+			places = append(places, place{name(m) + " for peers", u, m.ID})
 		}
 	}
 	found := make([]*Cert, len(places))
@@ -40,8 +44,9 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 		wg.Go(func() { found[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout) })
 	}
 	wg.Wait()
-	for _, f := range found {
+	for i, f := range found {
 		if f != nil {
+			f.PeerOf = places[i].peerOf
 			c.in.Certs = append(c.in.Certs, *f)
 		}
 	}
@@ -80,7 +85,7 @@ func shown(ctx context.Context, config *tls.Config, of, address string, timeout 
 }
 
 func certOf(of string, x *x509.Certificate) *Cert {
-	return &Cert{Of: of, Subject: x.Subject.String(), NotBefore: x.NotBefore, NotAfter: x.NotAfter}
+	return &Cert{Of: of, Subject: x.Subject.String(), NotBefore: x.NotBefore, NotAfter: x.NotAfter, Issuer: x.Issuer.String(), Key: hex.EncodeToString(x.AuthorityKeyId)}
 }
 
 // inFile reads the certificates of a PEM file.

@@ -142,6 +142,10 @@ type Cert struct {
 	NotAfter  time.Time
 	Own       bool // of kvd, whose end ends nobody else
 	CA        bool // of the authority in --cacert
+
+	PeerOf uint64 // the member that shows it to its peers, 0 for all others
+	Issuer string // the name of who has issued it
+	Key    string // and which key: the authority key identifier, empty where it has none
 }
 
 // Hash is one member's digest of its keys.

@@ -187,3 +187,25 @@ func TestRemedyOfSilence(t *testing.T) {
 		}
 	}
 }
+
+// A member that does not come up is told whose certificates it lacks, where one CA has
+// issued all others'; where members have several, or it answers, that says nothing.
+func TestRemedyOfAnotherCA(t *testing.T) {
+	for name, p := range map[string]struct {
+		keys []string // of the peer certificates of m1, m2 and m3
+		want bool
+	}{"its own": {[]string{"aa", "bb", "aa"}, true}, "that of all": {[]string{"aa", "aa", "aa"}, false}, "each its own": {[]string{"aa", "bb", "cc"}, false}, "not told": {[]string{"aa", "", "aa"}, false}} {
+		w := healthy()
+		for i, key := range p.keys {
+			w.cert(300)
+			c := &w.in.Certs[i]
+			c.PeerOf, c.Issuer, c.Key = uint64(i+1), "CN=etcd-ca", key
+		}
+		w.down(2, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseStarting, Msg: "it does not serve clients yet", Hint: "see its log"})
+		for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+			if f.ID == "KVD-NET-001" && (strings.Contains(f.Summary, "another CA") != p.want || strings.Contains(f.Remedy[0], "the CA that the others have") != p.want) {
+				t.Errorf("%s: %s; %q", name, f.Summary, f.Remedy)
+			}
+		}
+	}
+}

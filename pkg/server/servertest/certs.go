@@ -39,6 +39,7 @@ type Certs struct {
 	ClientOnlyServer Pair   // its extended key usage is that of a client alone
 	ServerOnlyClient Pair   // its extended key usage is that of a server alone
 	TwinCA           string // of an authority with the name of CA's, and a key of its own
+	TwinServer       Pair   // signed by TwinCA
 	ExpiredCA        string // good until an hour ago
 	ExpiredCAServer  Pair   // signed by ExpiredCA, and itself in its dates
 	ExpiredCAClient  Pair   // the same
@@ -90,8 +91,9 @@ func NewCerts(tb testing.TB) *Certs {
 // odd makes what is wrong with more than a name or a date of its own.
 func (c *Certs) odd(server leaf) {
 	c.tb.Helper()
-	var old *authority
-	_, c.TwinCA = c.newAuthority("twin-ca", leaf{cn: "ca"})
+	var old, twin *authority
+	twin, c.TwinCA = c.newAuthority("twin-ca", leaf{cn: "ca"})
+	c.TwinServer = c.issue(twin, "twin-server", server)
 	old, c.ExpiredCA = c.newAuthority("expired-ca", leaf{cn: "expired-ca", expired: true})
 	future, clientOnly := server, server
 	future.future, clientOnly.usage = true, x509.ExtKeyUsageClientAuth
