@@ -48,6 +48,10 @@ type newcomer struct {
 
 // prepare checks what can be checked before anything is done.
 func (n *newcomer) prepare(view cluster.View) (err error) {
+	if unlistable(n.name) {
+		return n.c.usage("name", fmt.Sprintf("no member of the name %q can join: --initial-cluster, with which it has to be started, is NAME=URL,NAME=URL,…", n.name),
+			"choose a name without comma and equals sign; member replace takes it with --new-name")
+	}
 	if n.peerURLs, err = n.c.checkPeerURLs(n.peerURLs); err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ func StartOf(view cluster.View, name string, peerURLs, clientURLs []string, gone
 			continue
 		}
 		label := nameFor(m)
+		if unlistable(label) { // as a member has that was renamed when it was restarted
+			label = nameFor(cluster.Member{ID: m.ID})
+		}
 		if used[label] {
 			label += "-" + cluster.FormatID(m.ID)
 		}
@@ -62,6 +65,10 @@ func StartOf(view cluster.View, name string, peerURLs, clientURLs []string, gone
 	s.write(view)
 	return s
 }
+
+// unlistable reports a name that etcd cannot read in --initial-cluster (parse in client/pkg/
+// types/urlsmap.go).
+func unlistable(name string) bool { return strings.ContainsAny(name, ",=") }
 
 // write fills in the forms of the start.
 func (s *MemberStart) write(view cluster.View) {

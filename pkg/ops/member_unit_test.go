@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/types"
+
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/progress"
@@ -276,5 +278,22 @@ func TestFindingsOfTwins(t *testing.T) {
 	i := slices.IndexFunc(listOf(view, nil).Findings, func(f MemberFinding) bool { return f.Cause == "learner" })
 	if f := listOf(view, nil).Findings; i < 0 || !strings.Contains(f[i].Hint, "kvd member promote b2;") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A start line names the others by what etcd reads there, whatever they call themselves.
+func TestStartBesideOddNames(t *testing.T) {
+	t.Parallel()
+	view := cluster.View{Members: []cluster.Member{{ID: 0xa1, Name: "a,b", PeerURLs: []string{"http://a:1"}}, {ID: 0xb2, Name: "a=b", PeerURLs: []string{"http://b:1"}}}}
+	s := StartOf(view, "m3", []string{"http://c:1"}, nil, 0)
+	urls, err := types.NewURLsMap(s.InitialCluster)
+	if err != nil || len(urls) != 3 || len(urls["member-a1"]) != 1 || len(urls["member-b2"]) != 1 || len(urls["m3"]) != 1 {
+		t.Errorf("%s: %v, %v", s.InitialCluster, urls, err)
+	}
+	for _, name := range []string{"a,b", "a=b"} {
+		n := &newcomer{c: &membership{op: "member add"}, name: name, peerURLs: []string{"http://c:1"}}
+		if err := n.prepare(view); fault.KindOf(err) != fault.Usage || fault.CauseOf(err) != "name" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
