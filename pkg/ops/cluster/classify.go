@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -129,13 +130,28 @@ func classifyStatus(e *fault.Error, err error) *fault.Error {
 	case code == codes.ResourceExhausted && strings.Contains(msg, "trying to send message larger than max"):
 		return fill(e, fault.Refused, CauseClientMsgTooLarge, "the request is larger than the client's own limit of 2 MiB; it was not sent", "store a smaller value: the server's limit is 1.5 MiB unless raised")
 	case code == codes.ResourceExhausted && strings.Contains(msg, "received message larger than max"):
-		return fill(e, fault.Refused, CauseRequestTooLarge, "the request is larger than the server takes: "+msg, "store a smaller value")
+		return fill(e, fault.Refused, CauseRequestTooLarge, "the request is larger than the server takes: "+msg, "store a smaller value"+ofReceiveLimit(msg))
 	case code == codes.Unavailable:
 		e.Err = errors.New(msg)
 		return fill(e, fault.Unavailable, CauseConnectionLost, "the connection broke", "try again")
 	default:
 		return fill(e, kindOfCode(code), CauseRejected, strings.TrimPrefix(msg, "etcdserver: "), "")
 	}
+}
+
+// receiveOverhead is what a server's gRPC takes beyond its --max-request-bytes
+// (grpcOverheadBytes in server/config/config.go), in bytes.
+const receiveOverhead = 512 << 10
+
+// ofReceiveLimit says which --max-request-bytes gRPC's limit follows from, where it can.
+func ofReceiveLimit(msg string) string {
+	var size, limit int64
+	if i := strings.Index(msg, "("); i < 0 {
+		return ""
+	} else if n, err := fmt.Sscanf(msg[i:], "(%d vs. %d)", &size, &limit); n != 2 || err != nil || limit <= receiveOverhead {
+		return ""
+	}
+	return fmt.Sprintf(": the server runs with --max-request-bytes=%d", limit-receiveOverhead)
 }
 
 func fill(e *fault.Error, kind fault.Kind, cause, msg, hint string) *fault.Error {

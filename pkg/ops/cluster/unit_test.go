@@ -66,6 +66,19 @@ func FuzzParseAlarm(f *testing.F) {
 	})
 }
 
+// gRPC's limit tells the server's own, which no request asks for.
+func TestClassifyTellsMaxRequestBytes(t *testing.T) {
+	for msg, want := range map[string]string{
+		"grpc: received message larger than max (1049016 vs. 544288)": "store a smaller value: the server runs with --max-request-bytes=20000",
+		"grpc: received message larger than max (5242880 vs. 4096)":   "store a smaller value", // not etcd's own
+		"grpc: received message larger than max":                      "store a smaller value",
+	} {
+		if got := Classify("put", "m1", status.Error(codes.ResourceExhausted, msg)).Hint; got != want {
+			t.Errorf("%s: %q, want %q", msg, got, want)
+		}
+	}
+}
+
 func TestClassify(t *testing.T) {
 	timeout := rpctypes.ErrGRPCTimeout
 	for _, c := range []struct {
