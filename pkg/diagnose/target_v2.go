@@ -153,7 +153,7 @@ func v2Unseen(in *Input) []Missing {
 	for _, m := range in.view().Answered() {
 		if v, ok := parse(m.Status.Version); ok && v.Major == 3 && v.Minor < 6 {
 			return []Missing{{Need: NeedTarget, ByChoice: true, Why: "whether the v2 API has left keys, on which etcd 3.6 does not start: a member does not tell, its directory does",
-				Hint: "kvd diagnose --data-dir DIR --target " + in.Target.Version + ", on each member's machine"}}
+				Hint: "kvd diagnose --data-dir DIR --target " + in.Target.Version + "  # on each member's machine"}}
 		}
 	}
 	return nil
