@@ -205,6 +205,19 @@ func (d *deletion) notes() []string {
 	return append(out, "deleting makes history of live data; its space is free after `kvd alarm recover`, or `kvd compact` and `kvd defrag`")
 }
 
+// quotedPrefix writes a prefix as a word for a shell, in which nothing that somebody
+// put into a key is carried out. What a terminal does not show is escaped where the
+// text is printed, as --prefix takes it.
+func quotedPrefix(prefix string) string {
+	special := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:@%+=,", r))
+	}
+	if strings.ContainsFunc(prefix, special) {
+		return "'" + strings.ReplaceAll(prefix, "'", `'"'"'`) + "'"
+	}
+	return `"` + prefix + `"`
+}
+
 // deleteHint says how to make room where live data takes it: with the first of these
 // groups, or with any.
 func deleteHint(groups []keyspace.Group) string {
@@ -214,7 +227,7 @@ func deleteHint(groups []keyspace.Group) string {
 		case g.Resource != "":
 			which = "--resource " + g.Resource
 		case g.Prefix != "": // that of everything is refused
-			which = fmt.Sprintf("--prefix %q", string(g.Prefix))
+			which = "--prefix " + quotedPrefix(string(g.Prefix))
 		}
 	}
 	return "delete what can go, which works while NOSPACE is raised (`kvd keys delete " + which + " --dry-run` shows what would)"

@@ -14,10 +14,12 @@ func TestDeleteHint(t *testing.T) {
 		groups []keyspace.Group
 		want   string
 	}{
-		"nothing known":    {nil, "kvd keys delete --prefix PREFIX --dry-run"},
-		"a resource":       {[]keyspace.Group{{Prefix: "/registry/events/", Resource: "events"}}, "kvd keys delete --resource events --dry-run"},
-		"a prefix":         {[]keyspace.Group{{Prefix: "/app/"}}, `kvd keys delete --prefix "/app/" --dry-run`},
-		"no common prefix": {[]keyspace.Group{{Prefix: ""}}, "kvd keys delete --prefix PREFIX --dry-run"},
+		"nothing known":          {nil, "kvd keys delete --prefix PREFIX --dry-run"},
+		"a resource":             {[]keyspace.Group{{Prefix: "/registry/events/", Resource: "events"}}, "kvd keys delete --resource events --dry-run"},
+		"a prefix":               {[]keyspace.Group{{Prefix: "/app/"}}, `kvd keys delete --prefix "/app/" --dry-run`},
+		"what a shell would run": {[]keyspace.Group{{Prefix: "/a b/$(touch x)`id`\"/"}}, "kvd keys delete --prefix '/a b/$(touch x)`id`\"/' --dry-run"},
+		"a quote":                {[]keyspace.Group{{Prefix: "/it's/"}}, `kvd keys delete --prefix '/it'"'"'s/' --dry-run`},
+		"no common prefix":       {[]keyspace.Group{{Prefix: ""}}, "kvd keys delete --prefix PREFIX --dry-run"},
 	} {
 		if got := deleteHint(tc.groups); !strings.Contains(got, "`"+tc.want+"`") {
 			t.Errorf("%s: %s", name, got)
