@@ -127,7 +127,7 @@ func (x *exam) appliedBehind(snap Snapshot, v Verdict) Verdict {
 	if v, _ = x.applyMembers(snap, v); v.cause != NotAMember {
 		v = x.apply(v)
 	}
-	return x.oldRestore(snap, v)
+	return x.unborn(x.oldRestore(snap, v))
 }
 
 // unopenable is a database that bbolt does not open, which is the first thing of all.

@@ -109,7 +109,8 @@ func (x *exam) judgeVerdict(v *Verdict) {
 	case Drops:
 		x.add(Critical, cause, x.copyFirst(), "%s", v.Why)
 	case NotKnown:
-		x.add(Critical, CauseUnread, x.hint(CauseUnread), "%s", v.Why)
+		cause = cmp.Or(cause, CauseUnread)
+		x.add(Critical, cause, x.hint(cause), "%s", v.Why)
 	case Silent, Refuses:
 		hint := x.hint(cause)
 		switch {

@@ -13,7 +13,7 @@ func (x *exam) hint(cause string) string {
 		return "start the version of etcd that wrote it once more, with `--snapshot-count 10`, until it has taken some writes and `kvd wal list` shows a snapshot record behind that entry; then upgrade, one minor version at a time"
 	case NotAMember:
 		return x.hintNotAMember()
-	case CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore:
+	case CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore, CauseUnborn:
 		return x.hintContent(cause)
 	}
 	if x.Live != "" {
