@@ -13,7 +13,7 @@ import (
 // others are about the log alone.
 func aboutPair(cause string) bool {
 	return slices.Contains([]string{wal.NoWAL, wal.LogBehindDB, wal.TermConflict, wal.DBBehindSnap, wal.NotAMember, wal.OtherCluster,
-		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB, wal.CauseLearners, wal.CauseNoVoter, wal.CauseOldRestore}, cause)
+		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB, wal.CauseLearners, wal.CauseNoVoter, wal.CauseOldRestore, wal.CauseUnborn}, cause)
 }
 
 // checkStart says what a start on a directory does.

@@ -147,6 +147,9 @@ func fileFixtures() []fixture {
 		{"start: more learners than a start takes", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.CauseLearners) })
 		}, []string{"KVD-CORRUPT-004 critical"}},
+		{"start: ended at its birth, and nothing of it damaged", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.NotKnown, wal.Critical, wal.CauseUnborn) })
+		}, []string{"KVD-CORRUPT-004 critical"}},
 		{"start: a newer etcd has written it", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) { says(d, wal.Refuses, wal.Critical, wal.CauseNewer) })
 		}, []string{"KVD-VERSION-004 critical"}},
