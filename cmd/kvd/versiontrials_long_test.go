@@ -57,7 +57,7 @@ func versionTrials() []trial {
 	return []trial{
 		{command: "status", look: true, before: seed, after: everyMemberAnswers},
 		{command: "status", shown: "status --wait", args: []string{"--wait"}, look: true, after: everyMemberAnswers},
-		{command: "quota", look: true},
+		{command: "quota", look: true, after: quotaKnown},
 		{command: "quota", shown: "quota --quota SIZE", args: []string{trialQuotaFlag}, look: true, after: quotaKnown},
 		{command: "alarm list", look: true},
 		{command: "lease list", look: true, before: grant},

@@ -135,8 +135,8 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 		case m.Status == nil:
 		case m.Status.EffectiveQuota() == cluster.QuotaUnknown:
 			return &fault.Error{Kind: fault.Refused, Cause: "quota_unknown", Op: "alarm disarm", Subject: m.Label(),
-				Msg:  fmt.Sprintf("etcd %s does not tell its quota, so that nobody can say whether the alarm would come back", m.Status.Version),
-				Hint: "give the server's --quota-backend-bytes with --quota (it is " + quotaMetric + "), or --force"}
+				Msg:  fmt.Sprintf("etcd %s %s, so that nobody can say whether the alarm would come back", m.Status.Version, quotaUnread),
+				Hint: "give the server's --quota-backend-bytes with --quota, or --force"}
 		case !fits(m.Status, smallWrite):
 			why = append(why, fmt.Sprintf("%s: file %s of a quota of %s, %s of it in use; %s", m.Label(),
 				binary(m.Status.DBSize), binary(m.Status.EffectiveQuota()), binary(m.Status.DBInUse), whatHelps(m)))
@@ -233,9 +233,10 @@ func alarmOwner(a cluster.Alarm) string {
 	return fmt.Sprintf("%s (%s)", a.MemberName, id)
 }
 
-// assumeLike gives a fresh view the quotas that the user stated for members
-// that do not tell theirs.
+// assumeLike gives a fresh view the quotas that are known, by their metrics or from the
+// user, of members whose status does not tell theirs.
 func assumeLike(view, recorded cluster.View) cluster.View {
+	view = view.QuotasLike(recorded)
 	for _, m := range recorded.Members {
 		if m.Status != nil && m.Status.QuotaAssumed {
 			return view.AssumeQuota(m.Status.Quota)

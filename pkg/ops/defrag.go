@@ -19,7 +19,7 @@ import (
 type DefragOptions struct {
 	Members         []string      // names or hexadecimal IDs; empty: every voter
 	If              string        // a rule that is asked for each member (see CompileDefragRule); empty: none, and MinGain decides alone
-	Quota           int64         // bytes; what rules take for the quota of servers before 3.6, which don't tell. 0: not given
+	Quota           int64         // bytes; what rules take for the quota of servers before 3.6. 0: what their metrics tell
 	MinGain         int64         // bytes that a member must give back, whatever the rule; < 0: the larger of 1 MiB and 1 % of its file
 	MaxLag          uint64        // committed raft entries that any voter may have still to apply
 	Settle          time.Duration // pause between two members, and around a move of the leadership
@@ -66,6 +66,8 @@ type defragmentation struct {
 	hooks defragHooks
 	local func(m cluster.Member) (defragDisk, bool) // the disk under a member, if it can be seen from here
 
+	quotas cluster.View // those of members that do not tell theirs each time; empty: nobody's
+
 	late bool // members are judged when their turn comes, see planDefragLate
 	// packs tells how many bytes a defragmentation wins beside the free pages, see
 	// recovery.packs; nil: nobody knows.
@@ -101,6 +103,9 @@ func planDefragAs(ctx context.Context, client *cluster.Client, view cluster.View
 		}
 	}
 	d := newDefragmentation(&liveCluster{client: client, urls: urls, http: client.HTTPClient()}, o, sink)
+	if o.If != "" && o.Quota == 0 {
+		d.quotas = WithQuotas(ctx, client, urls, view)
+	}
 	d.late, d.packs = late, packs
 	d.settleSizes = func(ctx context.Context) (cluster.View, error) { return waitSettled(ctx, client, sink, "defrag") }
 	return d.plan(ctx, view)

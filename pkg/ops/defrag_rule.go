@@ -128,10 +128,11 @@ type ruleInput struct {
 }
 
 func (d *defragmentation) ruleInput(view cluster.View, m cluster.Member) ruleInput {
+	view = view.QuotasLike(d.quotas)
 	if d.opts.Quota != 0 {
 		view = view.AssumeQuota(d.opts.Quota)
-		m, _ = view.MemberByID(m.ID)
 	}
+	m, _ = view.MemberByID(m.ID)
 	s := m.Status
 	v := ruleVars{
 		Name: m.Name, Version: s.Version, DBSize: int(s.DBSize), DBInUse: int(s.DBInUse), DBFree: int(gainOf(s)),
@@ -161,8 +162,8 @@ func (d *defragmentation) ruleInput(view cluster.View, m cluster.Member) ruleInp
 func (r *DefragRule) Ask(in ruleInput) (yes bool, why string, err error) {
 	if r.wantQuota && !in.quotaKnown {
 		return false, "", &fault.Error{Kind: fault.Usage, Cause: "quota_unknown", Op: "defrag", Subject: in.label,
-			Msg:  fmt.Sprintf("the rule asks for the quota, which etcd %s does not tell (3.6 and later do)", in.version),
-			Hint: "give what the member was started with: --quota BYTES (--quota-backend-bytes; 2147483648 where that is not set)"}
+			Msg:  fmt.Sprintf("the rule asks for the quota, and etcd %s %s", in.version, quotaUnread),
+			Hint: "say where they are with --metrics-url, or what the member was started with: --quota BYTES (--quota-backend-bytes; 2147483648 where that is not set)"}
 	}
 	out, err := expr.Run(r.program, in.vars)
 	if err != nil {

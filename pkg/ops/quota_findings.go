@@ -111,8 +111,8 @@ func quotaSettings(v cluster.View) []Finding {
 		switch {
 		case q == cluster.QuotaUnknown:
 			out = append(out, Finding{Cause: FindQuotaUnknown, Member: m.Name, Message: fmt.Sprintf(
-				"member %s (etcd %s) does not tell its quota; servers do since 3.6", m.Label(), m.Status.Version),
-				Hint: "say it with --quota SIZE: it is the member's --quota-backend-bytes, 2 GiB if that is not set, and " + quotaMetric})
+				"member %s (etcd %s) %s", m.Label(), m.Status.Version, quotaUnread),
+				Hint: "say it with --quota SIZE: it is the member's --quota-backend-bytes, 2 GiB if that is not set"})
 			continue
 		case q == cluster.QuotaDisabled:
 			out = append(out, Finding{Cause: FindQuotaDisabled, Member: m.Name, Message: fmt.Sprintf(
@@ -164,9 +164,6 @@ func usualQuota(v cluster.View) int64 {
 	}
 	return usual
 }
-
-// quotaMetric says where servers that do not tell their quota in their status do so.
-const quotaMetric = "etcd_server_quota_backend_bytes in its /metrics"
 
 func quotaName(q int64) string {
 	if q == cluster.QuotaDisabled {

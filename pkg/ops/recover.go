@@ -50,9 +50,11 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if _, err := o.Defrag.metricsOf(view); err != nil { // also where no member will be defragmented
+	urls, err := o.Defrag.metricsOf(view)
+	if err != nil {
 		return nil, err
 	}
+	view = WithQuotas(ctx, client, urls, view)
 	r := &recovery{client: client, opts: o, recorded: view, sink: sink,
 		compact: &compaction{client: client, opts: o.Compact, sink: sink}}
 	if err := r.refuse(view); err != nil {
@@ -61,7 +63,7 @@ func PlanRecover(ctx context.Context, client *cluster.Client, view cluster.View,
 	if err := apartErr(ctx, client, view, "alarm recover", "a member refuses to compact up to a revision that it does not have, and writes would go on on top of that"); err != nil {
 		return nil, err
 	}
-	view, err := trueSizes(ctx, client, view)
+	view, err = trueSizes(ctx, client, view)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +116,8 @@ func (r *recovery) refuse(view cluster.View) error {
 	for _, m := range view.Answered() {
 		if m.Status.EffectiveQuota() == cluster.QuotaUnknown {
 			return &fault.Error{Kind: fault.Usage, Cause: "quota_unknown", Op: "alarm recover", Subject: m.Label(),
-				Msg:  fmt.Sprintf("etcd %s does not tell its quota (servers do since 3.6)", m.Status.Version),
-				Hint: "give the server's --quota-backend-bytes with --quota; it is " + quotaMetric}
+				Msg:  fmt.Sprintf("etcd %s %s", m.Status.Version, quotaUnread),
+				Hint: "say where they are with --metrics-url, or give the server's --quota-backend-bytes with --quota"}
 		}
 	}
 	return nil
@@ -259,7 +261,7 @@ func (r *recovery) inUseAbove(view cluster.View, share float64) []cluster.Member
 	return out
 }
 
-// view takes a fresh picture with the quotas the user stated.
+// view takes a fresh picture with the quotas that are known.
 func (r *recovery) view(ctx context.Context) (cluster.View, error) {
 	v, err := r.client.VotersView(ctx)
 	return assumeLike(v, r.recorded), err
@@ -345,7 +347,7 @@ func (r *recovery) proveStep(m cluster.Member) plan.Step {
 			if err != nil {
 				return err
 			}
-			s.Quota, s.QuotaAssumed = quotaLike(m.Status, s)
+			s = s.QuotaLike(m.Status)
 			res.Reason = fmt.Sprintf("taken in %s; headroom %s", took.Round(time.Millisecond), headroom(&s))
 			return nil
 		},
@@ -357,14 +359,6 @@ func (r *recovery) removed(ctx context.Context, m cluster.Member) bool {
 	view, err := r.view(ctx)
 	_, found := view.MemberByID(m.ID)
 	return err == nil && !found
-}
-
-// quotaLike carries over a quota that the user stated.
-func quotaLike(recorded *cluster.Status, s cluster.Status) (int64, bool) {
-	if s.QuotaKnown || !recorded.QuotaAssumed {
-		return s.Quota, s.QuotaAssumed
-	}
-	return recorded.Quota, true
 }
 
 func headroom(s *cluster.Status) string {

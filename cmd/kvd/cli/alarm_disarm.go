@@ -51,7 +51,7 @@ Disarms the NOSPACE alarms that are raised, one by one, and checks that no membe
 reports them any more. It refuses where the next write would raise the alarm
 again: the quota counts the whole file, so that after a compaction the file has
 to be defragmented first. CORRUPT is never touched unless --type says so.`,
-		Cost: "One raft proposal per alarm, and Status requests.",
+		Cost: "One raft proposal per alarm, and Status requests; of members before etcd 3.6 also one /metrics.",
 		Example: `
   kvd alarm disarm --dry-run
   kvd alarm disarm --yes
@@ -67,6 +67,6 @@ func runAlarmDisarm(ctx context.Context, app *App, o alarmDisarmOptions) error {
 		return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "alarm disarm", Msg: "--type " + o.Type + ": want NOSPACE or CORRUPT"}
 	}
 	return app.onCluster(ctx, o.client, o.plan, func(client *cluster.Client, view cluster.View) (*plan.Plan, error) {
-		return ops.PlanDisarm(client, o.quota.assume(view), o.DisarmOptions)
+		return ops.PlanDisarm(client, o.quota.fill(ctx, client, view), o.DisarmOptions)
 	})
 }

@@ -76,7 +76,7 @@ read-only. Then it says what fills the file: live data, older revisions
 Numbers of keys are exact (those of namespaces, where there are too many keys to
 list, are not). Bytes come from a random sample of the values, with the 95 %
 interval beside them; sizes and free pages are the server's own.`,
-		Cost: `One Status request per member. From one follower, without the quorum: the names of keys (from the
+		Cost: `One Status request per member, and of one before etcd 3.6 its /metrics. From one follower, without the quorum: the names of keys (from the
   server's memory) and a sample of values, --sample (64 MiB) at most, in answers of about 1 MiB, at 64 MiB/s or less.
   --exact reads every live value instead. --members-only and --watch ask for Status only. One list of the IDs of all leases.
   While NOSPACE is raised a snapshot of each member is opened and closed again, which has it count its free pages anew.`,
@@ -105,7 +105,7 @@ func runQuota(ctx context.Context, app *App, o quotaOptions) error {
 	if err != nil && len(view.Members) == 0 {
 		return err
 	}
-	view = o.quota.assume(view)
+	view = o.quota.fill(ctx, client, view)
 	o.Content = o.Content && view.VotersKnown() // else nobody can be read from, as unreadable says
 	report, lookErr := ops.Quota(ctx, client, view, o.QuotaOptions, app.Progress())
 	if lookErr != nil && ctx.Err() == nil && len(view.Answered()) > 0 && fault.KindOf(lookErr) == fault.Unavailable {

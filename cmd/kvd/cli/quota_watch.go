@@ -25,9 +25,11 @@ func watchQuota(ctx context.Context, app *App, client *cluster.Client, o quotaOp
 	tick := time.NewTicker(o.watch)
 	defer tick.Stop()
 	var growth ops.Growth
+	var known cluster.View // what members do not tell each time is asked for once
 	for looked := false; ; looked = true {
 		view, err := client.View(ctx)
-		sample, ok := growth.Add(o.quota.assume(view))
+		known = o.quota.fill(ctx, client, view.QuotasLike(known))
+		sample, ok := growth.Add(known)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"kvd/pkg/ops"
 	"kvd/pkg/ops/cluster"
 )
 
@@ -19,7 +21,7 @@ type quotaFlag struct {
 }
 
 func (q *quotaFlag) addFlags(fs *pflag.FlagSet) {
-	fs.Var(q, "quota", "--quota-backend-bytes of members that do not tell it (etcd before 3.6), for example 8GiB")
+	fs.Var(q, "quota", "--quota-backend-bytes of members that tell it by their metrics only (etcd before 3.6), where these cannot be read, for example 8GiB")
 }
 
 // String, Set and Type make it a pflag.Value.
@@ -34,7 +36,16 @@ func (q *quotaFlag) Set(s string) error {
 	return q.size.Set(s)
 }
 
-// assume fills in the quota of members that do not tell theirs.
+// fill fills in the quota of members whose status does not tell it: what the user
+// says, else what their metrics do.
+func (q *quotaFlag) fill(ctx context.Context, client *cluster.Client, v cluster.View) cluster.View {
+	if q.given {
+		return q.assume(v)
+	}
+	return ops.WithQuotas(ctx, client, nil, v)
+}
+
+// assume fills it in if the user says it.
 func (q *quotaFlag) assume(v cluster.View) cluster.View {
 	if !q.given {
 		return v

@@ -83,7 +83,7 @@ func newSnapshotSaveCmd(app *App, run func(context.Context, *App, snapshotSaveOp
 
 func runSnapshotSave(ctx context.Context, app *App, o snapshotSaveOptions) error {
 	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
-		saved, err := snapshot.Save(ctx, client, o.quota.assume(view), o.SaveOptions, app.Progress())
+		saved, err := snapshot.Save(ctx, client, o.quota.fill(ctx, client, view), o.SaveOptions, app.Progress())
 		if saved == nil {
 			return err
 		}

@@ -40,7 +40,7 @@ without that. With "-" the result is on stderr, with -o json as its last line.
 they are; for etcdutl decompress them (zstd -d).`,
 		Cost: `One status per member three times, a read through the quorum, and one read of a whole database: disk and network of
   that member. While it lasts the member cannot use freed pages again, so that its file grows with what is written; hence
-  the refusal above 90 % of the quota. A member that does not tell its quota (etcd before 3.6) is not held against it
+  the refusal above 90 % of the quota. A member whose quota is not known (etcd before 3.6 without metrics) is not held against it
   without --quota. By how much the file grew is in the result.`,
 		Example: `
   kvd snapshot save backup.db

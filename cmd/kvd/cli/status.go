@@ -47,9 +47,9 @@ func newStatusCmd(app *App, run func(context.Context, *App, statusOptions) error
 Shows every member of the cluster: its role, version, how large its database is
 against its own quota, how far it lags, and the alarms that are raised. Members
 that do not answer are shown with the reason why, and what to do about it.`,
-		Cost: `One Status request per member (answered from memory, no quorum needed) and one serializable member list per endpoint. Where
-  too few voters answer for a quorum and one of them knows a leader, a linearizable read of no key, which tells whether the
-  quorum is lost, or only not reached from here.`,
+		Cost: `One Status request per member (answered from memory, no quorum needed) and one serializable member list per endpoint; of a
+  member before etcd 3.6 also its /metrics, which alone tell its quota. Where too few voters answer for a quorum and one
+  of them knows a leader, a linearizable read of no key, which tells whether the quorum is lost, or only not reached from here.`,
 		Example: `
   kvd status
   kvd status --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
@@ -76,9 +76,9 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	if err != nil && len(view.Members) == 0 {
 		return err
 	}
-	view = o.quota.assume(view)
+	view = o.quota.fill(ctx, client, view)
 	if who := o.unjudged(view); who != "" {
-		app.warn("--exit-code does not see how full %s is: etcd before 3.6 does not tell its quota; say it with --quota", who)
+		app.warn("--exit-code does not see how full %s is: etcd before 3.6 tells its quota by its metrics only, which cannot be read; say it with --quota", who)
 	}
 	apart := ops.Apart(ctx, client, view)
 	if apart != "" {

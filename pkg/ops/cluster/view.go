@@ -77,7 +77,7 @@ type Status struct {
 	DBSize         int64  // bytes of the file, free pages included; what the quota is compared with
 	DBInUse        int64  // bytes of it in use
 	Quota          int64  // bytes; < 0: disabled. Meaningful if QuotaKnown
-	QuotaKnown     bool   // false for servers before 3.6, which don't tell
+	QuotaKnown     bool   // false for servers before 3.6, whose status doesn't tell
 	QuotaAssumed   bool   // the number is the user's word, see View.AssumeQuota
 	Revision       int64
 	RaftTerm       uint64
@@ -368,6 +368,27 @@ func (v View) EffectiveQuota() int64 {
 		}
 	}
 	return smallest
+}
+
+// QuotasLike returns a copy in which members that do not tell their quota have the one
+// that another view of the cluster has of them: by the user's word or by their metrics.
+func (v View) QuotasLike(other View) View {
+	v.Members = slices.Clone(v.Members)
+	for i, m := range v.Members {
+		if o, ok := other.MemberByID(m.ID); ok && m.Status != nil {
+			s := m.Status.QuotaLike(o.Status)
+			v.Members[i].Status = &s
+		}
+	}
+	return v
+}
+
+// QuotaLike is QuotasLike of one member. Other may be nil.
+func (s Status) QuotaLike(other *Status) Status {
+	if other != nil && s.EffectiveQuota() == QuotaUnknown {
+		s.Quota, s.QuotaKnown, s.QuotaAssumed = other.Quota, other.QuotaKnown, other.QuotaAssumed
+	}
+	return s
 }
 
 // AssumeQuota returns a copy in which every member that does not tell its quota
