@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -121,21 +122,9 @@ func goneIn(flag string) (gone, instead string, ok bool) {
 		}
 	}
 	if name, is := strings.CutPrefix(flag, "experimental-"); is {
-		switch name {
-		case "initial-corrupt-check":
-			return "3.7", "--feature-gates=InitialCorruptCheck=true", true
-		case "compact-hash-check-enabled":
-			return "3.7", "--feature-gates=CompactHashCheck=true", true
-		case "enable-lease-checkpoint":
-			return "3.7", "--feature-gates=LeaseCheckpoint=true", true
-		case "enable-lease-checkpoint-persist":
-			return "3.7", "--feature-gates=LeaseCheckpointPersist=true", true
-		case "stop-grpc-service-on-defrag":
-			return "3.7", "--feature-gates=StopGRPCServiceOnDefrag=true", true
-		case "txn-mode-write-with-shared-buffer":
-			return "3.7", "--feature-gates=TxnModeWriteWithSharedBuffer=true", true
+		if instead, known := experimental()[name]; known {
+			return "3.7", cmp.Or(instead, "--"+name), true
 		}
-		return "3.7", "--" + name, true
 	}
 	return "", "", false
 }
