@@ -43,6 +43,7 @@ func TestWhatFills(t *testing.T) {
 		"leases": {FileContent{DBSize: 100 * mib, HistoryRatio: 0.2, LiveRatio: 0.1, Live: keyspace.Estimate{Bytes: 10 * mib},
 			Leases: &LeaseContent{Count: mib, Bytes: keyspace.Estimate{Bytes: 62 * mib, Error: 18 * mib}}}, FindLeases},
 		"held by a reader":     {FileContent{DBSize: 17 * mib, Other: 16 * mib, Live: keyspace.Estimate{Bytes: mib}}, FindHeld},
+		"partly filled pages":  {FileContent{DBSize: 15 * mib, Other: 9 * mib, Live: keyspace.Estimate{Bytes: 5 * mib}}, FindPartlyFilled},
 		"free, which is exact": {FileContent{DBSize: 100 * mib, FreeRatio: 0.6, LiveRatio: 0.4, Live: keyspace.Estimate{Bytes: 40 * mib, Error: 78 * mib}}, FindFree},
 	} {
 		got := ""

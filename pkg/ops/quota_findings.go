@@ -32,6 +32,7 @@ const (
 	FindLive          = "live_data_fills_file"
 	FindLeases        = "leases_fill_file"
 	FindHeld          = "held_pages_fill_file"
+	FindPartlyFilled  = "partly_filled_pages_fill_file"
 	FindQuotaTiny     = "quota_below_1mib"
 )
 
@@ -210,10 +211,7 @@ func whatFills(r QuotaReport) []Finding {
 	case f.LiveRatio >= mostly:
 		return []Finding{liveFinding(r)}
 	case float64(f.Other) >= mostly*float64(f.DBSize) && f.DBSize > leastQuota:
-		return []Finding{{Cause: FindHeld, Member: f.Member, Message: fmt.Sprintf(
-			"%.0f %% of the file (%s) is in use by nothing that is kept: a reader holds on to its pages, as a snapshot does until it is sent, or a compaction is still under way",
-			100*float64(f.Other)/float64(f.DBSize), binary(f.Other)),
-			Hint: "look for a snapshot that does not end (`kvd alarm recover` and `kvd defrag` refuse while there is one), then look again"}}
+		return []Finding{otherFinding(f)}
 	}
 	return nil
 }
