@@ -82,10 +82,12 @@ func own() string {
 	return fmt.Sprintf("etcd %d.%d", v.Major, v.Minor)
 }
 
-// tooManyLearners is ValidateMaxLearnerConfig at the end of a bootstrap.
+// tooManyLearners is ValidateMaxLearnerConfig at the end of a bootstrap. A cluster that is
+// at work with more has its --max-learners; but of one of 3.5 it is told all the same, as
+// they may be voters there, and an update to 3.7 ends on them.
 func (x *exam) tooManyLearners(v Verdict) (Verdict, bool) {
 	db := x.Database
-	if db == nil || len(db.Members)-db.voters() <= maxLearners {
+	if db == nil || len(db.Members)-db.voters() <= maxLearners || x.Live != "" && !db.old() {
 		return v, false
 	}
 	return v.ends(CauseLearners, "membership: too many learner members in cluster", "%d of the %d members in the database are learners, and a start takes %d unless --max-learners says otherwise%s",
