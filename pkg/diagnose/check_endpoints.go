@@ -34,7 +34,11 @@ func checkEndpoints() Check {
 						f.Remedy = append(f.Remedy, "start it again; if it is gone for good, see KVD-RAFT-002: nobody can be replaced without a quorum")
 					case v.Commits:
 						f.Why = "too few voters for a quorum are reached from here, and yet the cluster commits: some of those that do not answer run"
-						f.Remedy = append(f.Remedy, "give --endpoints that lead to it: it may well run, and must not be removed or replaced for not being reached from here")
+						help := "give --endpoints that lead to it: it may well run, and must not be removed or replaced for not being reached from here"
+						if cluster.IsBusy(m.Err) {
+							help = "look again later: while it defragments or starts a member answers nobody, and must not be removed or replaced for that"
+						}
+						f.Remedy = append(f.Remedy, help)
 					case cluster.MayBeGone(m.Err):
 						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
 					}

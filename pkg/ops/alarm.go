@@ -153,14 +153,17 @@ func comesBack(view cluster.View, a cluster.Alarm) error {
 	case silent != nil:
 		return &fault.Error{Kind: fault.Refused, Cause: "size_unknown", Op: "alarm disarm", Subject: alarmOwner(a),
 			Msg:  "it raised the alarm and does not answer, so that nobody can say whether the next write would raise it again: " + fault.Why(silent.Err),
-			Hint: silentHelp(view) + ", then run the same again; `kvd alarm disarm --force` disarms all the same"}
+			Hint: silentHelp(view, *silent) + ", then run the same again; `kvd alarm disarm --force` disarms all the same"}
 	}
 	return nil
 }
 
 // silentHelp says what to do about a member that does not answer.
-func silentHelp(view cluster.View) string {
-	if view.Commits {
+func silentHelp(view cluster.View, m cluster.Member) string {
+	switch {
+	case view.Commits && cluster.IsBusy(m.Err):
+		return "wait until it answers, as it does once a defragmentation has ended"
+	case view.Commits:
 		return "give --endpoints that lead to it"
 	}
 	return "bring it back first (`kvd status` says what it lacks)"

@@ -115,7 +115,7 @@ func votersGate(view cluster.View) gate {
 				g.refuse += ": " + v.Err.Error()
 			}
 			if notReached(view, v) {
-				g.hint = reachHelp
+				g.hint = reachHelp(v)
 			}
 			if fault.CauseOf(v.Err) == cluster.CauseNotStarted { // which there is no bringing back
 				g.hint = fault.HintOf(v.Err)

@@ -115,4 +115,9 @@ func notReached(v cluster.View, m cluster.Member) bool {
 }
 
 // reachHelp is what helps against that.
-const reachHelp = "give --endpoints that lead to it: no member is to be removed for not being reached from here"
+func reachHelp(m cluster.Member) string {
+	if cluster.IsBusy(m.Err) {
+		return "look again later: a member that defragments or starts answers nobody meanwhile, and is not to be removed for that"
+	}
+	return "give --endpoints that lead to it: no member is to be removed for not being reached from here"
+}

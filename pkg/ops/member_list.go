@@ -159,7 +159,7 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 		hint := "start it; if it is gone for good: kvd member replace " + nameAmong(view, m)
 		switch {
 		case notReached(view, m):
-			hint = reachHelp
+			hint = reachHelp(m)
 		case !cluster.MayBeGone(m.Err):
 			hint = fault.HintOf(m.Err)
 		}

@@ -18,7 +18,8 @@ const quorumPatience = 2 * time.Second
 // seeQuorum finds out whether the quorum is lost where too few voters answer from
 // here and a leader is named all the same. Voters may run and not be reached: their
 // client port is closed to this host, or they advertise an address that leads nowhere,
-// as etcd's default of http://localhost:2379 does from any other host. A linearizable
+// as etcd's default of http://localhost:2379 does from any other host. Or they are busy:
+// who defragments answers no client, and votes. A linearizable
 // read is answered only where a quorum confirms the leader (linearizableReadNotify in
 // server/etcdserver/v3_server.go), and whether the user may read is asked after that.
 func (c *Client) seeQuorum(ctx context.Context, v *View) {
@@ -39,8 +40,8 @@ func (c *Client) seeQuorum(ctx context.Context, v *View) {
 			return mc.Etcd().Get(ctx, "\x00", clientv3.WithCountOnly())
 		})
 		if v.Commits = err == nil || fault.KindOf(err) == fault.Denied; v.Commits {
-			v.Notes = append(v.Notes, fmt.Sprintf("%d of %d voters answer here, and yet the cluster answers a linearizable read, which takes %d of them: "+
-				"others run and are not reached at the addresses they advertise; give --endpoints that lead to %s", v.alive(), len(v.Voters()), v.Quorum(), unseen(*v)))
+			v.Notes = append(v.Notes, fmt.Sprintf("%d of %d voters answer here, and yet the cluster answers a linearizable read, which takes %d of them: others run; %s",
+				v.alive(), len(v.Voters()), v.Quorum(), unseen(*v)))
 		}
 		return // the others would wait for the same quorum
 	}
@@ -57,13 +58,23 @@ func (v View) alive() int {
 	return n
 }
 
-// unseen names the voters that are not known to be there.
+// unseen says of the voters that are not known to be there why they may run all the same.
 func unseen(v View) string {
-	var out []string
+	var far, busy, out []string
 	for _, m := range v.Voters() {
-		if !m.Alive() {
-			out = append(out, m.Label())
+		switch {
+		case m.Alive():
+		case IsBusy(m.Err):
+			busy = append(busy, m.Label())
+		default:
+			far = append(far, m.Label())
 		}
 	}
-	return strings.Join(out, ", ")
+	if len(far) > 0 {
+		out = append(out, "not reached where they advertise to be: "+strings.Join(far, ", ")+"; give --endpoints that lead to them")
+	}
+	if len(busy) > 0 {
+		out = append(out, "there, and answering nobody, as while a member defragments or starts: "+strings.Join(busy, ", ")+"; look again later")
+	}
+	return strings.Join(out, "; ")
 }

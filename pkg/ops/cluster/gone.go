@@ -17,6 +17,16 @@ func MayBeGone(err error) bool {
 	return false
 }
 
+// IsBusy reports an error as of a member that is where it was looked for and answers nobody:
+// while it defragments, or before it serves clients. It takes part in raft all the same.
+func IsBusy(err error) bool {
+	switch fault.CauseOf(err) {
+	case CauseNoAnswer, CauseDeadline, CauseStarting:
+		return true
+	}
+	return false
+}
+
 // ofAdvertised adds what helps where nobody wrote the scheme that is wrong, but a member
 // says it of itself.
 func ofAdvertised(err error) error {
