@@ -97,7 +97,7 @@ func TestBusyMembersAreNotApart(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		each(20000, func(i int) bool { _, err := p.Client.Put(ctx, p.key(i%100), "x"); return err == nil })
+		each(4000, func(i int) bool { _, err := p.Client.Put(ctx, p.key(i%100), "x"); return err == nil })
 	}()
 	for looks := 0; ; looks++ {
 		select {

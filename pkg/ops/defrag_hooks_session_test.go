@@ -15,9 +15,9 @@ import (
 func TestACommandIsASessionOfItsOwn(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pids")
-	err := runHook(t.Context(), 500*time.Millisecond, "--before-member",
+	err := runHook(t.Context(), 2*time.Second, "--before-member",
 		[]string{"sh", "-c", "sleep 60 & echo $$ $! > " + file + "; wait"}, nil)
-	if err == nil || !strings.Contains(err.Error(), "not done within 500ms") {
+	if err == nil || !strings.Contains(err.Error(), "not done within 2s") {
 		t.Fatalf("%v", err)
 	}
 	var pids [2]int
