@@ -52,7 +52,7 @@ type examination struct {
 	content    content
 	manifest   *Manifest // that beside the file, where it is of this one
 	kubernetes bool      // there are keys that only an API server writes
-	k3s        bool      // and one that only k3s and RKE2 write
+	k3s        bool      // and beside them those of k3s and RKE2
 	terminal   bool      // a terminal has put a carriage return before each newline
 	leases     leaseUse
 }

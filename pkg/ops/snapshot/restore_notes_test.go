@@ -1,16 +1,20 @@
 package snapshot_test
 
 import (
+	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"kvd/pkg/ops/snapshot"
 )
 
-// A member at a loopback that nobody chose serves, and cannot be joined; k3s restores by
-// itself.
+// A member at a loopback that nobody chose serves, and cannot be joined.
 func TestRestoreTellsWhoCanBeReached(t *testing.T) {
 	t.Parallel()
 	good, _ := fixture(t, "3.7-history")
@@ -54,4 +58,44 @@ func TestRestoreTellsWhichServersTakeIt(t *testing.T) {
 			t.Errorf("%s:\n%s", name, notes)
 		}
 	}
+}
+
+// k3s restores by itself, and has a key below /bootstrap/ beside those of its API server. Anybody
+// else may have one, too.
+func TestRestoreTellsOfK3s(t *testing.T) {
+	t.Parallel()
+	good, _ := fixture(t, "3.7-learner")
+	for _, tc := range []struct {
+		keys         []string
+		k3s, kubeadm bool
+	}{
+		{[]string{"/bootstrap/4e7a", "/registry/namespaces/default"}, true, false},
+		{[]string{"/registry/namespaces/default"}, false, true},
+		{[]string{"/bootstrap/app.css"}, false, false},
+	} {
+		content := changed(t, good, asEtcd(), func(tx *bolt.Tx) error {
+			var err error
+			for _, k := range tc.keys {
+				err = errors.Join(err, putNext(tx.Bucket([]byte("key")), k))
+			}
+			return err
+		})
+		p, err := planOf(t, write(t, "s.db", content), oneMember())
+		if err != nil {
+			t.Fatal(tc.keys, err)
+		}
+		notes := strings.Join(p.Plan.Notes, "\n")
+		if strings.Contains(notes, "k3s") != tc.k3s || strings.Contains(notes, "kubeadm") != tc.kubeadm {
+			t.Errorf("%q:\n%s", tc.keys, notes)
+		}
+	}
+}
+
+// putNext writes a key at the revision behind the last one.
+func putNext(b *bolt.Bucket, key string) error {
+	last, _ := b.Cursor().Last()
+	at := int64(binary.BigEndian.Uint64(last)) + 1 //nolint:gosec // a revision
+	raw, err := proto.Marshal(&mvccpb.KeyValue{Key: []byte(key), Value: []byte("x"), CreateRevision: at, ModRevision: at, Version: 1})
+	rev := append(binary.BigEndian.AppendUint64(nil, uint64(at)), "_\x00\x00\x00\x00\x00\x00\x00\x00"...) //nolint:gosec // not negative
+	return errors.Join(err, b.Put(rev, raw))
 }

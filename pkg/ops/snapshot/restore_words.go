@@ -176,10 +176,11 @@ func quoteWord(s string) string {
 // comes after it.
 func (r *Restore) next() []string {
 	var out []string
-	if r.source.k3s {
+	k3s := r.source.kubernetes && r.source.k3s // /bootstrap/ by itself may be anybody's
+	if k3s {
 		out = append(out, "k3s and RKE2 keep files of their own beside etcd's, and this does not make them: give the snapshot to `k3s server --cluster-reset --cluster-reset-restore-path=FILE` (rke2 likewise), with the server's token of then, which /bootstrap/ in it is encrypted with")
 	}
-	kubeadm := r.source.kubernetes && !r.source.k3s
+	kubeadm := r.source.kubernetes && !k3s
 	if kubeadm {
 		out = append(out,
 			"kubeadm, before, on every control plane node: move etcd.yaml and kube-apiserver.yaml out of /etc/kubernetes/manifests",
