@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,7 +142,7 @@ func TestWhatOnlyLooksLikeANewBackup(t *testing.T) {
 		"a compressed snapshot":        {"etcd.db.gz", zipped(t, whole), time.Hour, false, ""},
 		"an archive that is encrypted": {"etcd.tar.gz", packed(t, []byte("-----BEGIN PGP MESSAGE-----\n")), time.Hour, false, ""},
 		"a member's log":               {"member/wal/0000000000000000-0000000000000000.wal", []byte{4, 0, 0, 0, 0, 0, 0, 0x84, 8, 4}, time.Hour, true, ""},
-		"half a snapshot":              {"half.db", whole[:len(whole)/2], time.Hour, true, "half.db is newer and no backup: it is cut short"},
+		"half a snapshot":              {"half a.db", whole[:len(whole)/2], time.Hour, true, "half a.db is newer and no backup: it is cut short"},
 		"a whole one":                  {"whole.db", whole, time.Hour, false, ""},
 		"one of tomorrow":              {"tomorrow.db", whole, -day, true, "tomorrow.db does not count: its time"},
 		"one of a clock that is ahead": {"now.db", whole, -time.Second, false, "now.db is 0s old"},
@@ -175,6 +176,9 @@ func TestWhatOnlyLooksLikeANewBackup(t *testing.T) {
 		if tc.old {
 			said = finding(t, r, "KVD-OPS-002").Summary
 			mentions(t, said, "the newest backup, "+link+"/", "is 10 days old")
+			if cut := filepath.Join(link, "half a.db"); name == "half a snapshot" && !slices.Contains(finding(t, r, "KVD-OPS-002").Remedy, "kvd snapshot verify '"+cut+"'") {
+				t.Errorf("remedy %q", finding(t, r, "KVD-OPS-002").Remedy)
+			}
 		}
 		if !strings.Contains(said, tc.says) {
 			t.Errorf("%s: %q is not in %q", name, tc.says, said)

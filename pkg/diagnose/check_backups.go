@@ -12,7 +12,7 @@ func checkBackups() Check {
 			if b.Newest != "" && age <= in.Limits.BackupAge {
 				return nil, fmt.Sprintf("%s is %s old, of %s", b.Newest, Seconds.Show(age), counted(b.Count, "file")) + b.besides()
 			}
-			f := Finding{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Remedy: []string{"kvd snapshot save " + b.Dir + "/FILE"}}
+			f := Finding{ID: "KVD-OPS-002", Severity: Warning, Subject: b.Dir, Remedy: []string{"kvd snapshot save " + ShellWord(b.Dir+"/FILE")}}
 			switch {
 			case b.Newest != "":
 				f.Summary = fmt.Sprintf("the newest backup, %s, is %s old", b.Newest, Seconds.Show(age)) + b.besides()
@@ -30,7 +30,7 @@ func checkBackups() Check {
 				f.Evidence = []Evidence{{What: "snapshots", Value: 0, Unit: Count, Source: b.Dir, At: in.At}}
 			}
 			if b.Cut.Name != "" {
-				f.Remedy = append(f.Remedy, "kvd snapshot verify "+b.Cut.Name)
+				f.Remedy = append(f.Remedy, "kvd snapshot verify "+ShellWord(b.Cut.Name))
 			}
 			return []Finding{f}, ""
 		},
