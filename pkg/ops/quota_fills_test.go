@@ -68,3 +68,16 @@ func TestLearnerShrinkKnowsTheVersion(t *testing.T) {
 		}
 	}
 }
+
+// Leases are set apart where they are something, also in a file without any content.
+func TestLeasesOfNextToNothing(t *testing.T) {
+	const mib = 1 << 20
+	for _, tc := range []struct {
+		leases, inUse int64
+		apart         bool
+	}{{0, 0, false}, {0, mib, false}, {1, mib, false}, {1, 100, true}, {1000, mib, true}} {
+		if got := leaseContent(tc.leases, tc.inUse); (got != nil) != tc.apart {
+			t.Errorf("%d leases in %d bytes: %+v", tc.leases, tc.inUse, got)
+		}
+	}
+}

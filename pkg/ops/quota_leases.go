@@ -28,7 +28,7 @@ type LeaseContent struct {
 
 // leaseContent estimates it; nil where it is next to nothing of what is in use.
 func leaseContent(leases, inUse int64) *LeaseContent {
-	if float64(leases*leaseBytes) < leasesWorth*float64(inUse) {
+	if leases == 0 || float64(leases*leaseBytes) < leasesWorth*float64(inUse) {
 		return nil
 	}
 	return &LeaseContent{Count: leases, Bytes: keyspace.Estimate{Bytes: min(float64(leases*leaseBytes), float64(inUse)), Error: float64(leases * leaseBytesError)}}
