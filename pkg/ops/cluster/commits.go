@@ -63,7 +63,7 @@ func unseen(v View) string {
 	var far, busy, out []string
 	for _, m := range v.Voters() {
 		switch {
-		case m.Alive():
+		case m.Alive(), !m.Started():
 		case IsBusy(m.Err):
 			busy = append(busy, m.Label())
 		default:
