@@ -30,11 +30,16 @@ func (m *Manifest) readValues(line string) {
 	}
 }
 
-// judgeValues looks for values that a version refuses.
+// judgeValues looks for values that a version refuses. That which does not have the flag
+// either does not come to its value.
 func (m Manifest) judgeValues(add addFunc, to *semver.Version) {
 	all := goneValues()
 	for _, i := range m.Values {
-		if g := all[i]; !to.LessThan(*semver.New(g.gone + ".0")) {
+		g := all[i]
+		if gone, _, ok := goneIn(g.flag); ok && !to.LessThan(*semver.New(gone + ".0")) {
+			continue
+		}
+		if !to.LessThan(*semver.New(g.gone + ".0")) {
 			add(Critical, m.Path, fmt.Sprintf("etcd %s does not know %s for --%s any more, and does not start with it", g.gone, g.value, g.flag), m.Path, g.flag+"="+g.value, g.remedy)
 		}
 	}
