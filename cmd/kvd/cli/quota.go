@@ -78,8 +78,9 @@ list, are not). Bytes come from a random sample of the values, with the 95 %
 interval beside them; sizes and free pages are the server's own.`,
 		Cost: `One Status request per member, and of one before etcd 3.6 its /metrics. From one follower, without the quorum: the names of keys (from the
   server's memory) and a sample of values, --sample (64 MiB) at most, in answers of about 1 MiB, at 64 MiB/s or less.
-  --exact reads every live value instead. --members-only and --watch ask for Status only. One list of the IDs of all leases.
-  While NOSPACE is raised a snapshot of each member is opened and closed again, which has it count its free pages anew.`,
+  --exact reads every live value instead. One list of the IDs of all leases.
+  While NOSPACE is raised a snapshot of each member is opened and closed again, which has it count its free pages anew.
+  --members-only and --watch ask the members alone, and --watch no longer for /metrics that it has read.`,
 		Example: `
   kvd quota
   kvd quota --exact --top 30                  # read all live values, no estimate

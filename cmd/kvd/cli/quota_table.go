@@ -110,11 +110,19 @@ type part struct {
 	note  string
 }
 
+// ownPages is more than etcd's own pages take, in bytes: 20 KiB of an empty database, and
+// the list of free ones.
+const ownPages = 1 << 20
+
 func drawFile(w io.Writer, f ops.FileContent) error {
 	exact := func(n int64) keyspace.Estimate { return keyspace.Estimate{Bytes: float64(n)} }
 	compacted := "never compacted"
 	if f.LastCompact > 0 {
 		compacted = fmt.Sprintf("compacted up to revision %d", f.LastCompact)
+	}
+	other := "etcd's own pages"
+	if f.Other > ownPages {
+		other = "pages that are partly filled, or that a reader holds on to, and etcd's own"
 	}
 	fmt.Fprintf(w, "\nwhat fills %s's file\n", render.Safe(f.Member))
 	columns := append(estimateColumns(func(p part) keyspace.Estimate { return p.bytes }),
@@ -127,7 +135,7 @@ func drawFile(w io.Writer, f ops.FileContent) error {
 		{"live", f.Live, "the newest revision of each key, as it is after a defrag"},
 		{"history", f.History, fmt.Sprintf("%d revisions kept, %s; kvd compact frees it", f.Revisions, compacted)},
 		{"free", exact(f.Free), "pages inside the file that kvd defrag gives back"},
-		{"other", exact(f.Other), "etcd's own pages"},
+		{"other", exact(f.Other), other},
 		{"reclaimable", f.Reclaimable, "by compaction to the head and defrag"},
 	}
 	if f.Leases != nil {
