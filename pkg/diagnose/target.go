@@ -72,7 +72,8 @@ func (in *Input) AddTarget(version string, manifests []string) error {
 			if strings.HasPrefix(strings.TrimSpace(line), "#") {
 				continue
 			}
-			m.read(line)
+			set, _, _ := strings.Cut(line, " #") // what stood there before is told in such a comment
+			m.read(set)
 		}
 		in.Target.Manifests = append(in.Target.Manifests, m)
 	}

@@ -21,6 +21,7 @@ func TestManifestsWithoutDashes(t *testing.T) {
 		"k3s":              {"etcd-arg:\n  - \"experimental-initial-corrupt-check=true\"\n  - 'enable-v2=true'\n  # - experimental-x=1\n", []string{"experimental-initial-corrupt-check", "enable-v2"}},
 		"k3s, in one line": {"etcd-arg: [quota-backend-bytes=1, experimental-max-learners=2]\n", []string{"experimental-max-learners"}},
 		"a static pod":     {"  - --experimental-max-learners=2\n", []string{"--experimental-max-learners"}}, // told once, as a flag
+		"a comment":        {"    extraArgs:\n      corrupt-check-time: 4h # was experimental-corrupt-check-time\n  - --corrupt-check-time=4h # was --experimental-corrupt-check-time\n", nil},
 		"others' flags": {"apiServer:\n  extraArgs:\n    experimental-encryption-provider-config: /enc.yaml\nkubelet-arg:\n  - experimental-kernel-memcg-notification=true\n" +
 			"  - --experimental-cluster-signing-duration=1h\n", nil},
 		"nothing of it": {"etcd-arg:\n  - quota-backend-bytes=1\nwrite-kubeconfig-mode: \"0644\"\nnode-label: [max-snapshots-free]\n", nil},
