@@ -228,7 +228,11 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		}
 	}
 	if len(x.Findings) == 0 && x.Verdict.Outcome != Starts {
-		x.add(Critical, cmp.Or(x.Verdict.cause, NoWAL), x.hint(x.Verdict.cause), "%s", x.Verdict.Why)
+		cause := NoWAL // also where the database comes first: that it cannot be opened, the verdict says
+		if x.Verdict.cause == CauseNewer {
+			cause = CauseNewer
+		}
+		x.add(Critical, cause, x.hint(x.Verdict.cause), "%s", x.Verdict.Why)
 	}
 	return &x.Verification, nil
 }
