@@ -41,7 +41,7 @@ func checkNoSpace() Check {
 			}
 			f.Evidence = append(f.Evidence, in.probes()...)
 			switch {
-			case quorumLost(v):
+			case v.QuorumLost():
 				f.Remedy = []string{"bring back a quorum first: the alarm cannot be disarmed without one"}
 			case room && len(v.Silent()) == 0:
 				f.Summary += "; no file is near its quota any more, and the alarm stays until it is disarmed"

@@ -158,7 +158,7 @@ func (in *Input) amongPeers(d *Dir) []Finding {
 			f.ID, f.Severity = "KVD-RAFT-012", Critical
 		} else {
 			f.Remedy = []string{"kvd member replace " + cmp.Or(d.name(), d.Log.Member.String()) + "  # if it panics when it is started: that cannot be repaired"}
-			if quorumLost(v) {
+			if v.QuorumLost() {
 				f.Remedy = []string{"bring back a quorum first, as KVD-RAFT-002 says: nobody can be replaced without one"}
 			}
 		}

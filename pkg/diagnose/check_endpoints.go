@@ -28,7 +28,7 @@ func checkEndpoints() Check {
 					case in.heardBy(v, m) != "":
 						f.Why = in.heardBy(v, m) + " hears from it, so that it runs and votes: as many failures are survived as before; but whoever is sent to this URL from here is cut off"
 						f.Evidence = append(f.Evidence, Evidence{What: "heard by its peers", Text: "between the looks, at neither of which it answered here", Source: "metrics of " + in.heardBy(v, m), At: v.At})
-					case quorumLost(v):
+					case v.QuorumLost():
 						f.Severity = Critical
 						f.Why = "too few voters are left for a quorum: nothing is written until enough of them are back"
 						f.Remedy = append(f.Remedy, "start it again; if it is gone for good, see KVD-RAFT-002: nobody can be replaced without a quorum")

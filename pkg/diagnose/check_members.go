@@ -24,9 +24,9 @@ func checkUnstarted() Check {
 				f := Finding{ID: "KVD-RAFT-008", Severity: Warning, Subject: name(m),
 					Summary: fmt.Sprintf("the member at %s was added and never started, and counts: the quorum is %d of %d", strings.Join(m.PeerURLs, ","), v.Quorum(), len(v.Voters())),
 					Evidence: []Evidence{{What: "name and client URLs", Text: "none", Source: "member list", At: v.At},
-						{What: "voters that answer", Value: float64(alive(v)), Unit: Count, Source: "status of each", At: v.At}},
+						{What: "voters that answer", Value: float64(v.VotersAlive()), Unit: Count, Source: "status of each", At: v.At}},
 					Remedy: []string{"kvd member list  # how it has to be started", "kvd member remove " + cluster.FormatID(m.ID) + "  # if it is not wanted"}}
-				if quorumLost(v) {
+				if v.QuorumLost() {
 					f.Severity = Critical
 					f.Remedy = []string{"kvd member list  # how it has to be started; a removal takes the quorum that is not there",
 						"if it cannot be started, see KVD-RAFT-002"}

@@ -8,22 +8,6 @@ import (
 	"kvd/pkg/ops/metrics"
 )
 
-// quorumLost reports that it is known who votes, and that too few of them answer for
-// anything to be committed.
-func quorumLost(v cluster.View) bool {
-	return v.VotersKnown() && !v.Commits && alive(v) < v.Quorum()
-}
-
-func alive(v cluster.View) int {
-	n := 0
-	for _, m := range v.Voters() {
-		if m.Alive() {
-			n++
-		}
-	}
-	return n
-}
-
 // votersUnknown is why it cannot be told who votes, so that neither the quorum nor a
 // lag can be judged: a learner tells the list of members to nobody.
 func votersUnknown(in *Input) []Missing {
@@ -69,7 +53,7 @@ func checkQuorum() Check {
 			voters := len(v.Voters())
 			e := []Evidence{
 				{What: "voters", Value: float64(voters), Unit: Count, Source: "member list", At: v.At},
-				{What: "of them answer", Value: float64(alive(v)), Unit: Count, Source: "status of each", At: v.At},
+				{What: "of them answer", Value: float64(v.VotersAlive()), Unit: Count, Source: "status of each", At: v.At},
 				{What: "quorum", Value: float64(v.Quorum()), Unit: Count, Source: "member list", At: v.At},
 			}
 			down := []string{"KVD-NET-001", "KVD-RAFT-008"}
@@ -78,15 +62,15 @@ func checkQuorum() Check {
 			if len(unseen) > 0 {
 				e = append(e, Evidence{What: "run as well", Text: names(unseen), Source: "metrics of " + in.heardBy(v, unseen[0]), At: v.At})
 			}
-			switch tolerated := max(0, alive(v)+len(unseen)-v.Quorum()); {
+			switch tolerated := max(0, v.VotersAlive()+len(unseen)-v.Quorum()); {
 			case !v.VotersKnown(), v.Commits: // how many failures are survived, those tell that are not reached
-			case quorumLost(v):
+			case v.QuorumLost():
 				out = append(out, Finding{ID: "KVD-RAFT-002", Severity: Critical, Subject: "cluster", Evidence: e, ExplainedBy: down,
-					Summary: fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; nothing can be written, and no member added or removed", alive(v), voters, v.Quorum()),
+					Summary: fmt.Sprintf("no quorum: %d of %d voters answer, and it takes %d; nothing can be written, and no member added or removed", v.VotersAlive(), voters, v.Quorum()),
 					Remedy:  waysOut(v)})
 			case voters > 1 && tolerated == 0:
 				out = append(out, Finding{ID: "KVD-RAFT-007", Severity: Warning, Subject: "cluster", Evidence: e, ExplainedBy: down,
-					Summary: fmt.Sprintf("%d of %d voters answer and it takes %d: the next failure makes the cluster read-only", alive(v), voters, v.Quorum()),
+					Summary: fmt.Sprintf("%d of %d voters answer and it takes %d: the next failure makes the cluster read-only", v.VotersAlive(), voters, v.Quorum()),
 					Remedy:  []string{"kvd member list", "bring back who is down", "kvd member replace NAME  # if one is gone for good", "where there are fewer than 3 voters, add one"}})
 			case voters%2 == 0 && voters > 2:
 				out = append(out, Finding{ID: "KVD-RAFT-009", Severity: Info, Subject: "cluster", Evidence: e,
@@ -100,7 +84,7 @@ func checkQuorum() Check {
 			if !v.VotersKnown() {
 				return out, "who votes is not known: " + fault.Why(v.VotersErr(""))
 			}
-			return out, fmt.Sprintf("%s, %d answer; %s survived; leader %s", counted(voters, "voter"), alive(v), counted(v.FailuresTolerated(), "more failure"), leaderName(v))
+			return out, fmt.Sprintf("%s, %d answer; %s survived; leader %s", counted(voters, "voter"), v.VotersAlive(), counted(v.FailuresTolerated(), "more failure"), leaderName(v))
 		},
 	}
 }
@@ -145,14 +129,14 @@ func (in *Input) noLeader(v cluster.View) (Finding, bool) {
 	f := Finding{ID: "KVD-RAFT-001", Severity: Critical, Subject: "cluster", ExplainedBy: []string{"KVD-RAFT-002"},
 		Summary: "no member knows a leader: nothing can be written, no lease is renewed and none expires",
 		Remedy:  []string{"kvd member list  # see whether the members reach each other at these peer URLs", "kvd diagnose  # again in a moment: an election takes a second or two"}}
-	if quorumLost(v) {
+	if v.QuorumLost() {
 		f.ExplainedBy = append(f.ExplainedBy, "KVD-NET-001", "KVD-RAFT-008")
 		f.Remedy = []string{"bring back a quorum, as KVD-RAFT-002 says: there is no election without one"}
 	}
 	for _, m := range v.Answered() {
 		f.Evidence = append(f.Evidence, status(m, "term of "+name(m), float64(m.Status.RaftTerm), Index))
 	}
-	if in.Before != nil && in.Before.View.Leader != 0 && !quorumLost(v) {
+	if in.Before != nil && in.Before.View.Leader != 0 && !v.QuorumLost() {
 		f.Severity, f.Summary = Warning, "no member knows a leader at the second look: an election is under way, or the quorum has just been lost"
 	}
 	return f, true

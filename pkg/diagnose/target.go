@@ -242,8 +242,8 @@ func (in *Input) updateMembers(add addFunc) {
 				"status of "+name(m), m.Status.StorageVersion, "kvd status  # finish that update on every member")
 		}
 	}
-	if alive(v) < len(v.Voters()) {
-		add(Critical, "cluster", "not every voter answers: an update takes one more away", "status of each", fmt.Sprintf("%d of %d", alive(v), len(v.Voters())), "bring back who is down: KVD-NET-001")
+	if v.VotersAlive() < len(v.Voters()) {
+		add(Critical, "cluster", "not every voter answers: an update takes one more away", "status of each", fmt.Sprintf("%d of %d", v.VotersAlive(), len(v.Voters())), "bring back who is down: KVD-NET-001")
 	}
 }
 

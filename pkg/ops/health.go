@@ -50,19 +50,10 @@ func Unwell(v cluster.View) string {
 // where it is not known who votes, see cluster.View.VotersErr. A leader may still be
 // named then: members notice one election timeout later.
 func QuorumLost(v cluster.View) string {
-	if !v.VotersKnown() || v.Commits {
+	if !v.QuorumLost() {
 		return ""
 	}
-	alive := 0
-	for _, m := range v.Voters() {
-		if m.Alive() {
-			alive++
-		}
-	}
-	if alive >= v.Quorum() {
-		return ""
-	}
-	return fmt.Sprintf("NO QUORUM: %d of %d voters answer, %d needed", alive, len(v.Voters()), v.Quorum())
+	return fmt.Sprintf("NO QUORUM: %d of %d voters answer, %d needed", v.VotersAlive(), len(v.Voters()), v.Quorum())
 }
 
 // notYet says why a cluster cannot be called healthy, or nothing.

@@ -13,13 +13,7 @@ type balance struct{ voters, alive int }
 
 // balanceOf counts. A voter that was never started votes and is not alive.
 func balanceOf(view cluster.View) balance {
-	b := balance{voters: len(view.Voters())}
-	for _, m := range view.Voters() {
-		if m.Alive() {
-			b.alive++
-		}
-	}
-	return b
+	return balance{voters: len(view.Voters()), alive: view.VotersAlive()}
 }
 
 func (b balance) quorum() int    { return b.voters/2 + 1 }

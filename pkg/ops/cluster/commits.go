@@ -23,7 +23,7 @@ const quorumPatience = 2 * time.Second
 // read is answered only where a quorum confirms the leader (linearizableReadNotify in
 // server/etcdserver/v3_server.go), and whether the user may read is asked after that.
 func (c *Client) seeQuorum(ctx context.Context, v *View) {
-	if !v.VotersKnown() || v.Leader == 0 || v.alive() >= v.Quorum() {
+	if !v.VotersKnown() || v.Leader == 0 || v.VotersAlive() >= v.Quorum() {
 		return
 	}
 	for _, m := range v.Readers() {
@@ -41,14 +41,21 @@ func (c *Client) seeQuorum(ctx context.Context, v *View) {
 		})
 		if v.Commits = err == nil || fault.KindOf(err) == fault.Denied; v.Commits {
 			v.Notes = append(v.Notes, fmt.Sprintf("%d of %d voters answer here, and yet the cluster answers a linearizable read, which takes %d of them: others run; %s",
-				v.alive(), len(v.Voters()), v.Quorum(), unseen(*v)))
+				v.VotersAlive(), len(v.Voters()), v.Quorum(), unseen(*v)))
 		}
 		return // the others would wait for the same quorum
 	}
 }
 
-// alive counts the voters that are known to be there.
-func (v View) alive() int {
+// QuorumLost reports that it is known who votes, and that too few of them are known to be
+// there for anything to be committed. A leader may still be named then: members notice one
+// election timeout later.
+func (v View) QuorumLost() bool {
+	return v.VotersKnown() && !v.Commits && v.VotersAlive() < v.Quorum()
+}
+
+// VotersAlive counts the voters that are known to be there.
+func (v View) VotersAlive() int {
 	n := 0
 	for _, m := range v.Voters() {
 		if m.Alive() {

@@ -192,7 +192,7 @@ func (v View) Quorum() int { return len(v.Voters())/2 + 1 }
 // FailuresTolerated returns how many more voters may fail, given those that
 // don't answer already. It is never negative.
 func (v View) FailuresTolerated() int {
-	return max(0, v.alive()-v.Quorum())
+	return max(0, v.VotersAlive()-v.Quorum())
 }
 
 // MemberByID finds a member.
