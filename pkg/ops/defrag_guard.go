@@ -41,10 +41,15 @@ func (d *defragmentation) guard(ctx context.Context, m cluster.Member) (cluster.
 	if err != nil {
 		return view, err
 	}
+	return view, d.mayTouch(ctx, view, m)
+}
+
+// mayTouch refuses unless every gate is passed and nobody else is at work.
+func (d *defragmentation) mayTouch(ctx context.Context, view cluster.View, m cluster.Member) error {
 	if err := refusal(m, gates(view, m, d.opts.MaxLag)); err != nil {
-		return view, err
+		return err
 	}
-	return view, d.undisturbed(ctx, view, m)
+	return d.undisturbed(ctx, view, m)
 }
 
 // lookAgain asks once more what guard has asked, of a member that the --before-member command was
@@ -56,10 +61,7 @@ func (d *defragmentation) lookAgain(ctx context.Context, m cluster.Member) error
 			delete(d.todo, m.ID)
 			return plan.Skip(removedSince)
 		}
-		err = refusal(m, gates(view, m, d.opts.MaxLag))
-	}
-	if err == nil {
-		err = d.undisturbed(ctx, view, m)
+		err = d.mayTouch(ctx, view, m)
 	}
 	if err == nil {
 		err = d.handOver(ctx, view, m)
