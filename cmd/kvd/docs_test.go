@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"kvd/pkg/server/local"
@@ -181,14 +179,8 @@ func clusterForDocs(t *testing.T, kvd, kind, dir string) []string {
 func fillForDocs(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	const key, size = "/registry/configmaps/default/busy", 256 << 10
-	for {
-		_, err := client.Put(ctx, key, strings.Repeat("v", size))
-		if errors.Is(err, rpctypes.ErrNoSpace) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := putUntilFull(ctx, client, key, size); err != nil {
+		t.Fatal(err)
 	}
 	if err := fillRest(ctx, client, key, size); err != nil {
 		t.Fatal(err)

@@ -212,17 +212,25 @@ func fillRest(ctx context.Context, client *clientv3.Client, key string, size int
 		if _, err := client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
 			return err
 		}
-		for {
-			_, err := client.Put(ctx, key, strings.Repeat("v", size))
-			if errors.Is(err, rpctypes.ErrNoSpace) {
-				break
-			}
-			if err != nil {
-				return err
-			}
+		if err := putUntilFull(ctx, client, key, size); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// putUntilFull writes one key over and over until a put of that many bytes is refused
+// for want of space.
+func putUntilFull(ctx context.Context, client *clientv3.Client, key string, size int) error {
+	for value := strings.Repeat("v", size); ; {
+		_, err := client.Put(ctx, key, value)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // sizesSettled waits until every member that answers tells the same sizes twice,

@@ -55,11 +55,12 @@ func (a *App) runPlan(ctx context.Context, p *plan.Plan, source string, f planFl
 		return err
 	}
 	_ = drawReport(a.IO.Err, shown) // a reader who left has seen enough
-	if err := p.Check(ctx); err != nil {
-		out.discard()
-		return err // said before anybody is asked, while nothing has happened
+	// A refusal is said before anybody is asked, while nothing has happened.
+	err = p.Check(ctx)
+	if err == nil {
+		err = a.confirm(ctx, f.Yes, "run this plan?")
 	}
-	if err := a.confirm(ctx, f.Yes, "run this plan?"); err != nil {
+	if err != nil {
 		out.discard()
 		return err
 	}
