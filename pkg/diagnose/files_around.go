@@ -3,7 +3,6 @@ package diagnose
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,9 +62,8 @@ func (d *Dir) left(path, means string) {
 	}
 }
 
-// readSnap checks a .snap file as etcd before 3.7 does (Read in
-// server/etcdserver/api/snap/snapshotter.go): a snappb.Snapshot, field 1 the
-// CRC-32C of field 2.
+// readSnap says of a .snap file whether a start of etcd before 3.7, which reads it, can,
+// and whether the log knows it.
 func readSnap(path string, marks []wal.Mark) SnapFile {
 	s := SnapFile{Name: filepath.Base(path)}
 	var term, index uint64
@@ -74,37 +72,11 @@ func readSnap(path string, marks []wal.Mark) SnapFile {
 			s.Known = s.Known || m.Index == index && m.Term == term
 		}
 	}
-	raw, err := os.ReadFile(path)
+	why, err := wal.SnapFileDamage(path)
 	if err != nil {
-		s.Damaged = err.Error()
-		return s
+		why = err.Error()
 	}
-	var crc uint64
-	var data []byte
-	for b := raw; len(b) > 0; {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			s.Damaged = "it is no protobuf message"
-			return s
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == protowire.VarintType:
-			crc, n = protowire.ConsumeVarint(b)
-		case num == 2 && typ == protowire.BytesType:
-			data, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(num, typ, b)
-		}
-		if n < 0 {
-			s.Damaged = "it is no protobuf message"
-			return s
-		}
-		b = b[n:]
-	}
-	if len(data) == 0 || uint64(crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))) != crc {
-		s.Damaged = "its CRC does not fit its content"
-	}
+	s.Damaged = why
 	return s
 }
 

@@ -27,7 +27,7 @@ func (x *exam) remarkSnaps(dir string) {
 		return
 	}
 	for _, name := range names {
-		why, err := snapFileDamage(filepath.Join(dir, name))
+		why, err := SnapFileDamage(filepath.Join(dir, name))
 		var term, index uint64
 		_, notName := fmt.Sscanf(name, "%016x-%016x.snap", &term, &index)
 		switch {
@@ -54,9 +54,10 @@ func (x *exam) mayHaveSaved(s Snapshot) bool {
 		slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Snapshot == s })
 }
 
-// snapFileDamage says what is wrong with a snappb.Snapshot (crc = 1, data = 2; read in
-// server/etcdserver/api/snap/snapshotter.go); "" is nothing.
-func snapFileDamage(path string) (string, error) {
+// SnapFileDamage says what is wrong with a .snap file, a snappb.Snapshot (crc = 1, data = 2;
+// read in server/etcdserver/api/snap/snapshotter.go); "" is nothing, and of a file longer
+// than 16 MiB that it was not read. An error is that it cannot be read.
+func SnapFileDamage(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
