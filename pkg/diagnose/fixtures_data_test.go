@@ -53,7 +53,7 @@ func dataFixtures() []fixture {
 		{"reading: the member did not outlive it", func(w *world) {
 			w.in.Ended = &diagnose.Ended{Member: w.in.Now.View.Members[1], Reading: "its keys", Err: &fault.Error{Cause: cluster.CauseConnectionRefused}}
 		}, []string{"KVD-CORRUPT-005 critical"}},
-		{"reading: it gave nothing and lives", func(w *world) { w.in.Keys, w.in.Writes = nil, nil }, nil},
+		{"reading: nothing could be read, and the member lives", func(w *world) { w.in.Keys, w.in.Writes = nil, nil }, nil},
 
 		{"versions: two minors", func(w *world) { w.status(3, func(s *cluster.Status) { s.Version = "3.6.14" }) }, []string{"KVD-VERSION-001 warning"}},
 		{"versions: two patches", func(w *world) { w.status(3, func(s *cluster.Status) { s.Version = "3.7.2" }) }, []string{"KVD-VERSION-001 info"}},
