@@ -103,6 +103,7 @@ func neededRoles() []need {
 		{command: "member replace", args: "OLD --new-name NEW --peer-urls PEER --client-urls CLIENT --state-dir TMP --yes", works: root, denied: writer,
 			dry: anyone, before: (*permissions).reserveAnother, during: (*permissions).startOnceAdded, long: true},
 		{command: "member remove", args: "ID --yes", works: root, denied: writer, dry: anyone, before: (*permissions).findNew},
+		{command: "member update", args: "m1 --peer-urls http://127.0.0.1:1 --no-wait --yes", works: root, denied: writer, dry: anyone},
 	}
 }
 

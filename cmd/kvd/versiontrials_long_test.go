@@ -92,6 +92,7 @@ func versionTrials() []trial {
 		{command: "member promote", args: []string{"--yes"}, more: newcomer, after: oneMoreVoter},
 		{command: "member replace", args: []string{"--yes"}, before: reserveAnother, more: replacement, during: startOnceAdded, after: replaced},
 		{command: "member remove", args: []string{"--yes"}, more: newcomer, after: newcomerGone},
+		{command: "member update", args: []string{"--no-wait", "--yes"}, before: reserve, more: firstMovesThere, after: firstHasMoved},
 		{command: "alarm disarm", args: []string{"--yes"}, before: raiseNospace, after: writable},
 		{command: "alarm disarm", shown: "alarm disarm --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: raiseNospace, after: writable},
 		{command: "alarm recover", args: []string{"--yes"}, before: fillUp, after: writable},
@@ -300,6 +301,16 @@ func newcomerGone(t *testing.T, w *world, _ outcome) {
 		t.Errorf("%d members, want %d", len(all), w.members)
 	}
 	w.Kill(w.joins) // a removed member ends by itself, some time
+	w.Forget(w.joins)
+}
+
+// firstMovesThere is the last of the changes of the member list: nothing listens there.
+func firstMovesThere(w *world) []string { return []string{w.Name(0), "--peer-urls", w.PeerURL(w.joins)} }
+
+func firstHasMoved(t *testing.T, w *world, _ outcome) {
+	if all := memberList(t, w); !slices.ContainsFunc(all, func(m *etcdserverpb.Member) bool { return slices.Equal(m.PeerURLs, []string{w.PeerURL(w.joins)}) }) {
+		t.Errorf("nobody is at %s: %v", w.PeerURL(w.joins), all)
+	}
 	w.Forget(w.joins)
 }
 

@@ -2,9 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
 
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/fault"
@@ -95,68 +92,4 @@ func refusesUs(err error) bool {
 		return true
 	}
 	return false
-}
-
-// checkAdvertised looks for client URLs that nobody else can use: peers and clients
-// that sync their endpoints are told them.
-func checkAdvertised() Check {
-	return Check{
-		Name: "advertised URLs", Asks: "can clients use the URLs that members advertise?", IDs: []string{"KVD-NET-002"}, Needs: []Need{NeedView},
-		Look: func(in *Input) ([]Finding, string) {
-			var out []Finding
-			for _, m := range in.view().Members {
-				why := unusable(m)
-				switch fault.CauseOf(m.Err) {
-				case cluster.CauseOtherMember:
-					why = "another member answers there"
-				case cluster.CauseTLSRequired:
-					why = "the server there speaks TLS"
-				case cluster.CauseTLSNotSupported:
-					why = "the server there speaks no TLS"
-				}
-				if why == "" {
-					continue
-				}
-				out = append(out, Finding{ID: "KVD-NET-002", Severity: Warning, Subject: name(m),
-					Summary:     fmt.Sprintf("%s advertises %s to clients: %s", name(m), strings.Join(m.ClientURLs, ","), why),
-					Evidence:    []Evidence{{What: "client URLs", Text: strings.Join(m.ClientURLs, ","), Source: "member list", At: in.At}, {What: "peer URLs", Text: strings.Join(m.PeerURLs, ","), Source: "member list", At: in.At}},
-					ExplainedBy: []string{"KVD-RAFT-012"},
-					Remedy:      []string{"start " + name(m) + " with --advertise-client-urls that lead to it from where its clients are"}})
-			}
-			return out, "no address that only its own machine knows"
-		},
-	}
-}
-
-// unusable says why clients elsewhere cannot use a member's client URLs.
-func unusable(m cluster.Member) string {
-	for _, u := range m.ClientURLs {
-		ip := hostOf(u)
-		switch {
-		case ip == nil:
-		case ip.IsUnspecified():
-			return "that is an address to listen at, and none to connect to"
-		case ip.IsLoopback() && len(m.PeerURLs) > 0 && !loopback(m.PeerURLs):
-			return "that is each client's own machine"
-		}
-	}
-	return ""
-}
-
-func loopback(urls []string) bool {
-	for _, u := range urls {
-		if ip := hostOf(u); ip != nil && ip.IsLoopback() || strings.Contains(u, "//localhost:") {
-			return true
-		}
-	}
-	return false
-}
-
-// hostOf is the IP address in a URL, nil for a name.
-func hostOf(raw string) net.IP {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil
-	}
-	return net.ParseIP(u.Hostname())
 }

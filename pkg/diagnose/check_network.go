@@ -14,7 +14,7 @@ func checkPeers() Check {
 	return Check{
 		Name: "network", Asks: "do the members reach each other quickly?", IDs: []string{"KVD-NET-003"}, Needs: []Need{NeedDelta},
 		Look: func(in *Input) ([]Finding, string) {
-			const metric = "etcd_network_peer_round_trip_time_seconds"
+			const metric = metrics.PeerRoundTrips
 			var out []Finding
 			slowest, measured := 0.0, "no round trip was measured"
 			for _, d := range in.deltas() {

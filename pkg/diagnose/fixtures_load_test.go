@@ -166,6 +166,14 @@ func placeFixtures() []fixture {
 		{"advertised: loopback, with peers elsewhere", func(w *world) {
 			w.both(func(v *cluster.View) { v.Members[1].ClientURLs = []string{"https://127.0.0.1:2379"} })
 		}, []string{"KVD-NET-002 warning"}},
+		{"advertised: a peer URL of its own machine, with peers elsewhere", func(w *world) {
+			w.both(func(v *cluster.View) { v.Members[1].PeerURLs = []string{"http://localhost:2380"} })
+		}, []string{"KVD-NET-002 warning"}},
+		{"advertised: a peer URL of its own machine beside another", func(w *world) {
+			w.both(func(v *cluster.View) {
+				v.Members[1].PeerURLs = []string{"http://localhost:2380", "http://10.0.0.2:2380"}
+			})
+		}, nil},
 		{"advertised: loopback, with all on one machine", func(w *world) {
 			w.both(func(v *cluster.View) {
 				for i := range v.Members {

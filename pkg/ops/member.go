@@ -147,7 +147,7 @@ func (c *membership) onSubject(subject string, err error) error {
 // checkPeerURLs reads peer URLs as etcd does, and returns them as it writes them.
 func (c *membership) checkPeerURLs(urls []string) ([]string, error) {
 	if len(urls) == 0 {
-		return nil, c.usage("flag", "no --peer-urls", "where the other members reach the new one, for example --peer-urls https://10.0.0.4:2380")
+		return nil, c.usage("flag", "no --peer-urls", "where the other members are to reach it, for example --peer-urls https://10.0.0.4:2380")
 	}
 	parsed, err := types.NewURLs(urls)
 	if err != nil {

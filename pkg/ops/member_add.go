@@ -114,6 +114,9 @@ func (n *newcomer) addNotes(view cluster.View, m cluster.Member) []string {
 	if s := schemes(view, n.peerURLs); s != "" {
 		out = append(out, s)
 	}
+	if !there || !m.Started() {
+		out = append(out, ownMachine(without(view, map[uint64]bool{m.ID: true}), n.name, n.peerURLs)...)
+	}
 	return append(out, n.notes(m)...)
 }
 

@@ -19,8 +19,9 @@ import (
 
 // newMemberCmd groups what concerns the members of a cluster.
 func newMemberCmd(app *App) *cobra.Command {
-	return newGroupCmd("member", "List, add, promote, remove and replace members, and move the leadership",
+	return newGroupCmd("member", "List, add, promote, update, remove and replace members, and move the leadership",
 		newMemberListCmd(app, runMemberList), newMemberAddCmd(app, runMemberAdd), newMemberPromoteCmd(app, runMemberPromote),
+		newMemberUpdateCmd(app, runMemberUpdate),
 		newMemberRemoveCmd(app, runMemberRemove), newMemberReplaceCmd(app, runMemberReplace), newMoveLeaderCmd(app, runMoveLeader))
 }
 

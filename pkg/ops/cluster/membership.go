@@ -41,6 +41,18 @@ func (m *MemberClient) RemoveMember(ctx context.Context, id uint64) ([]Member, e
 	return membersOf(resp.Members), nil
 }
 
+// UpdateMember gives a member other peer URLs, by which the others reach it from then
+// on. Where it listens is not changed by that.
+func (m *MemberClient) UpdateMember(ctx context.Context, id uint64, peerURLs []string) ([]Member, error) {
+	resp, err := ask(ctx, m, "member update", m.c.cfg.CommandTimeout, func(ctx context.Context) (*clientv3.MemberUpdateResponse, error) {
+		return m.p.etcd.MemberUpdate(ctx, id, peerURLs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return membersOf(resp.Members), nil
+}
+
 // PromoteMember makes a voter of a learner. The leader refuses while the learner
 // has less than nine tenths of its log (readyPercentThreshold in
 // server/v3/etcdserver).

@@ -34,6 +34,7 @@ const (
 	ResidentMemory   = "process_resident_memory_bytes"               // gauge: bytes
 	ProcessStart     = "process_start_time_seconds"                  // gauge: seconds since 1970
 	ActivePeers      = "etcd_network_active_peers"                   // gauge by Local, Remote: connections that stand (etcdserver/api/rafthttp/metrics.go)
+	PeerRoundTrips   = "etcd_network_peer_round_trip_time_seconds"   // histogram by To: what probes of the peers' URLs took, smoothed; 0 as long as none was answered (etcdserver/api/rafthttp/probing_status.go)
 	SnapshotSends    = "etcd_network_snapshot_send_inflights_total"  // gauge by To: raft snapshots on their way to a peer (the same file)
 	LeaderChanges    = "etcd_server_leader_changes_seen_total"       // counter
 	SlowApplies      = "etcd_server_slow_apply_total"                // counter: entries that took over 100 ms to apply
