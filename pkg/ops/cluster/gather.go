@@ -148,15 +148,22 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
 	}
 	if slices.ContainsFunc(list.Members, func(m *pb.Member) bool { return m.GetID() == 0 }) {
 		// Whose status that was is chance, and the next request may go to another.
-		return answer{endpoint: endpoint, err: errGRPCProxy(endpoint)}
+		return answer{endpoint: endpoint, err: errNoMember(endpoint, list.Members)}
 	}
 	a.members = membersOf(list.Members)
 	return a
 }
 
-// errGRPCProxy is for an endpoint whose members have no ID: etcd's grpc-proxy lists itself
-// in their place (MemberList in server/v3/proxy/grpcproxy/cluster.go).
-func errGRPCProxy(endpoint string) error {
+// errNoMember is for an endpoint whose members have no ID. etcd's grpc-proxy lists itself in
+// their place (MemberList in server/v3/proxy/grpcproxy/cluster.go), under its host's name;
+// kine, which k3s has between its API server and a database that is no etcd, lists one of
+// its own name (MemberList in its pkg/server/cluster.go, v0.13).
+func errNoMember(endpoint string, members []*pb.Member) error {
+	if len(members) == 1 && members[0].GetName() == "kine" {
+		return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotEtcd, Op: "status", Subject: endpoint,
+			Msg:  "kine answers there, and no etcd: it keeps Kubernetes' objects in a database like SQLite, PostgreSQL or MySQL, and knows etcd's requests for keys alone",
+			Hint: "look after that database with its own tools: the one of k3s's --datastore-endpoint, without which it is SQLite in /var/lib/rancher/k3s/server/db/state.db"}
+	}
 	return &fault.Error{Kind: fault.Unavailable, Cause: CauseGRPCProxy, Op: "status", Subject: endpoint,
 		Msg:  "an etcd grpc-proxy answers there, which tells of itself instead of the members and asks any of them",
 		Hint: "give the members' own endpoints: those that the proxy has with its --endpoints"}
