@@ -25,6 +25,9 @@ func (c *collector) users(ctx context.Context, v cluster.View) {
 		rev, _ := s.Value("etcd_debugging_auth_revision", nil)
 		touched = touched || rev > untouchedAuth
 	}
+	if len(c.in.Now.Metrics) == 0 {
+		c.leftOut(NeedAuth, "whether there are users is told by the metrics, which are not there", "--metrics-url NAME=URL")
+	}
 	if !touched {
 		return
 	}

@@ -141,8 +141,17 @@ func unreachable(u string, err error) error {
 		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "the member wants a client certificate, and one that it accepts: give --cert and --key, and check their dates and who issued them"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Msg, e.Err = "no answer in time", nil
+	case onlyGRPC(e.Err):
+		e.Cause, e.Msg, e.Err = "metrics_not_http", "no page is served there, as on a port for clients that has gRPC alone (--listen-client-http-urls, which k3s and RKE2 set)", nil
+		e.Hint = "give where the member serves its metrics (--listen-metrics-urls; of k3s, RKE2 and kubeadm http://127.0.0.1:2381 on its own machine) with --metrics-url NAME=URL"
 	}
 	return e
+}
+
+// onlyGRPC reports that the port does not speak HTTP/1: in plain text gRPC's server begins
+// with the settings of HTTP/2, which are no status line, and behind TLS it hangs up.
+func onlyGRPC(err error) bool {
+	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "malformed HTTP response")
 }
 
 // endedByAlert reports that the server ended the TLS handshake. Which alert it chooses for

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/metrics"
+	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
 
@@ -146,6 +148,27 @@ func TestFetchWithACertificateThatIsNotAccepted(t *testing.T) {
 			if _, err := metrics.Fetch(t.Context(), c, srv.URL); fault.KindOf(err) != fault.Denied || fault.CauseOf(err) != "metrics_certificate" || !strings.Contains(fault.HintOf(err), "--cert") {
 				t.Errorf("%s, %s: %v (%s, %s)", name, tls.VersionName(version), err, fault.CauseOf(err), fault.HintOf(err))
 			}
+		}
+	}
+}
+
+// A port for clients that serves gRPC alone, as k3s and RKE2 have it, is told from one that
+// is broken, plain and behind TLS.
+func TestFetchFromAPortWithoutPages(t *testing.T) {
+	t.Parallel()
+	certs := servertest.NewCerts(t)
+	for scheme, with := range map[string]*local.TLS{"http": nil, "https": certs.ServerTLS()} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := l.Addr().String()
+		_ = l.Close()
+		s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: with, Args: []string{"--listen-client-http-urls=" + scheme + "://" + pages}}})
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
+		_, err = metrics.Fetch(t.Context(), client, s.Endpoint(0))
+		if fault.CauseOf(err) != "metrics_not_http" || !strings.Contains(fault.HintOf(err), "http://127.0.0.1:2381") || !strings.Contains(err.Error(), "gRPC alone") {
+			t.Errorf("%s: %v (%s)", scheme, err, fault.HintOf(err))
 		}
 	}
 }
