@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/metrics"
 	"kvd/pkg/ops/snapshot"
 )
 
@@ -117,6 +118,9 @@ func checkHistory() Check {
 				}
 				sev, piles := in.historyPiles(c)
 				if !piles {
+					if ago, known := in.compactedAgo(c); known {
+						last += fmt.Sprintf(", %s ago", Seconds.Show(ago))
+					}
 					good = append(good, fmt.Sprintf("%s kept for %s; %s", counted(c.revisions, "revision"), counted(c.keys, "key"), last))
 					continue
 				}
@@ -158,11 +162,31 @@ func (in *Input) recent(c content) bool {
 	return float64(c.revisions) < rate*in.Limits.MarkerAge
 }
 
+// compactedAgo is when the member that was read compacted last, where its metrics tell: a
+// start makes them forget, and before etcd 3.5 there are none of it.
+func (in *Input) compactedAgo(c content) (seconds float64, known bool) {
+	if in.Now == nil || in.Now.Metrics[c.m.ID] == nil || c.compacted == 0 {
+		return 0, false
+	}
+	at, ok := in.Now.Metrics[c.m.ID].Value(metrics.CompactedLast, nil)
+	return max(0, float64(in.At.Unix())-at), ok && at > 0
+}
+
+// compacts reports that somebody does: what is kept then is as much as was asked for.
+func (in *Input) compacts(c content) bool {
+	ago, known := in.compactedAgo(c)
+	return known && ago < in.Limits.NobodyCompacts
+}
+
 func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
 	f := Finding{ID: "KVD-SPACE-005", Severity: sev, Subject: "cluster", Evidence: c.evidence(in), ExplainedBy: []string{"KVD-SPACE-009"},
 		Summary: fmt.Sprintf("history piles up: %s for %s, %.0f for each; %s", counted(c.revisions, "revision"), counted(c.keys, "live key"), c.perKey, last),
 		Remedy: []string{c.compact(), "kvd defrag",
 			"see why nobody does: kube-apiserver's --etcd-compaction-interval, or etcd's --auto-compaction-retention (periodic begins a whole period after each start)"}}
+	if ago, _ := in.compactedAgo(c); in.compacts(c) {
+		f.Summary += fmt.Sprintf(", %s ago", Seconds.Show(ago))
+		f.Remedy[2] = "see what has so much kept: etcd's --auto-compaction-retention, or whoever else compacts"
+	}
 	if c.m.ID == 0 {
 		f.Subject = c.source
 	} else if m := in.Compactor; m != nil && m.ModRevision > 0 {
@@ -174,7 +198,9 @@ func (in *Input) uncompacted(c content, sev Severity, last string) Finding {
 
 // historyPiles is a warning where history is much by any measure, and worth a
 // remark where nothing was ever compacted and there would have been something. What
-// was written since the last compactions is no history that piles up, however much.
+// was written since the last compactions is no history that piles up, however much, and
+// many revisions of few keys, which take little, are none where somebody compacts: etcd's
+// revision mode keeps as many as it is told, as Cilium's 25,000.
 func (in *Input) historyPiles(c content) (Severity, bool) {
 	l := in.Limits
 	share := float64(c.history) / float64(max(1, c.size))
@@ -182,7 +208,7 @@ func (in *Input) historyPiles(c content) (Severity, bool) {
 	if q := c.m.Status.EffectiveQuota(); q > 0 {
 		big = big && float64(c.history) >= l.HistoryQuota*float64(q)
 	}
-	many := float64(c.revisions) >= l.HistoryFrom && c.perKey >= l.HistoryPerKey
+	many := float64(c.revisions) >= l.HistoryFrom && c.perKey >= l.HistoryPerKey && !in.compacts(c)
 	switch {
 	case share >= l.HistoryRatio && c.m.ID != 0 && in.view().HasAlarm(cluster.AlarmNoSpace),
 		float64(c.revisions) >= l.HistoryRevs,

@@ -6,6 +6,7 @@ import (
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/metrics"
 )
 
 // fill gives every member a file of a size, and so much of it in use.
@@ -144,6 +145,21 @@ func spaceFixtures() []fixture {
 		}, nil},
 		{"API server may compact: it has everything", func(w *world) { w.user("kube", true, "\x00", "\x00") }, nil},
 		{"API server may compact: somebody with one resource is none", func(w *world) { w.user("backup", true, "/registry/secrets/", "/registry/secrets0") }, nil},
+		{"history: as many revisions of few keys as etcd's revision mode is told to keep", func(w *world) {
+			w.stored(60, 17001, 42001, 15*1024)
+			w.still()
+			w.gauge(2, metrics.CompactedLast, float64(start.Add(-5*time.Minute).Unix()), float64(start.Add(-5*time.Minute).Unix()))
+		}, nil},
+		{"history: the same, and the last compaction was hours ago", func(w *world) {
+			w.stored(60, 17001, 42001, 15*1024)
+			w.still()
+			w.gauge(2, metrics.CompactedLast, float64(start.Add(-5*time.Hour).Unix()), float64(start.Add(-5*time.Hour).Unix()))
+		}, []string{"KVD-SPACE-005 warning"}},
+		{"history: the same, and the member was started since", func(w *world) {
+			w.stored(60, 17001, 42001, 15*1024)
+			w.still()
+			w.gauge(2, metrics.CompactedLast, 0, 0)
+		}, []string{"KVD-SPACE-005 warning"}},
 		{"history: a compactor that stopped", func(w *world) {
 			w.stored(200, 5, 60005, 200*1024)
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 5}

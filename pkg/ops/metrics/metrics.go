@@ -43,6 +43,7 @@ const (
 	ClientSentBytes  = "etcd_network_client_grpc_sent_bytes_total"   // counter: bytes (etcdserver/api/v3rpc/metrics.go)
 	PutBytes         = "etcd_debugging_mvcc_total_put_size_in_bytes" // gauge: bytes of the keys and values put (storage/mvcc/metrics.go)
 	CompactRevision  = "etcd_debugging_mvcc_compact_revision"        // gauge: the revision of the last compaction
+	CompactedLast    = "etcd_debugging_mvcc_db_compaction_last"      // gauge: when that was, in seconds since 1970; 0 since the start
 	CPUSeconds       = "process_cpu_seconds_total"                   // counter: seconds
 	RPCStarted       = "grpc_server_started_total"                   // counter by grpc_method: requests begun (go-grpc-middleware's provider)
 	RPCHandled       = "grpc_server_handled_total"                   // counter by grpc_method, grpc_code: requests ended, with whatever code
