@@ -42,7 +42,7 @@ func (o *keysDeleteOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.MeanIt, "i-mean-it", nil, "what is protected and is to go all the same, by the `name` that the refusal gives it")
 	fs.StringVar(&o.snapshot, "snapshot", "", "`file` for the snapshot that is saved first (default kvd-before-delete-TIME.db)")
 	fs.BoolVar(&o.none, "no-snapshot", false, "save no snapshot first")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
 }
 
 func newKeysDeleteCmd(app *App, run func(context.Context, *App, keysDeleteOptions) error) *cobra.Command {

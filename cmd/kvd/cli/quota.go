@@ -38,7 +38,7 @@ func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.sample, "sample", "read at most this much: names of keys and a sample of the values")
 	fs.BoolVar(&o.Look.Exact, "exact", false, "read every live value instead of a sample")
 	fs.StringVar(&o.prefix, "prefix", "", `look only at keys with this prefix, written as kvd prints it: \x00 is a byte`)
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
 	fs.BoolVar(&o.members, "members-only", false, "do not look at what is stored, only at the members")
 	fs.DurationVar(&o.watch, "watch", 0, "print sizes, growth and time until full at this interval, until interrupted")
 	fs.Float64Var(&o.WarnAt, "warn-at", o.WarnAt, "share of its quota from which a member counts as nearly full")

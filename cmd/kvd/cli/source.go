@@ -35,7 +35,7 @@ func (f *sourceFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.member, "member", "", "read from this member, by name or ID (default: the follower that lags least)")
 	fs.Var(&f.rate, "limit-rate", "read at most this much in a second from a member")
 	fs.StringVar(&f.spoolDir, "spool-dir", "", "folder for what does not fit into memory, and for the content of a compressed snapshot (default: the system's)")
-	fs.StringVar(&f.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.StringVar(&f.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
 }
 
 // layout says where Kubernetes' objects are.

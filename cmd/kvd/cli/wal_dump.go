@@ -34,7 +34,7 @@ func (o *walDumpOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.minSize, "min-size", "entries whose record has at least this size")
 	fs.BoolVar(&o.ShowValues, "show-values", false, "show the beginning of each value; it may be a secret")
 	fs.BoolVar(&o.Follow, "follow", false, "go on with what a running server appends, until interrupted")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
 }
 
 func newWALDumpCmd(app *App, run func(context.Context, *App, walDumpOptions) error) *cobra.Command {

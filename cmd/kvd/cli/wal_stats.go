@@ -24,7 +24,7 @@ type walStatsOptions struct {
 func (o *walStatsOptions) addFlags(fs *pflag.FlagSet) {
 	o.StatsOptions = wal.DefaultStatsOptions()
 	fs.IntVar(&o.Top, "top", o.Top, "rows of each list, the largest first (0: all that are kept)")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io")
+	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
 }
 
 func newWALStatsCmd(app *App, run func(context.Context, *App, walStatsOptions) error) *cobra.Command {

@@ -32,6 +32,7 @@ func BreakdownFile(ctx context.Context, s *FileSource, o BreakdownOptions) (Brea
 		return b, err
 	}
 	c.all.fill(&b)
+	c.all.unknown(s.o.Op, s.path, s.o.Sink)
 	if o.Prefix != "" {
 		return b, nil
 	}

@@ -41,6 +41,7 @@ func (s *LiveSource) counted(ctx context.Context, o BreakdownOptions) (Breakdown
 		return nil
 	})
 	g.fill(&b)
+	g.unknown(s.o.Op, s.Name(), s.o.Sink)
 	return b, err
 }
 

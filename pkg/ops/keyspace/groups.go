@@ -3,11 +3,13 @@ package keyspace
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"kvd/pkg/ops/kube/keys"
+	"kvd/pkg/ops/progress"
 )
 
 // maxParts bounds how many groups are kept apart.
@@ -20,6 +22,7 @@ type groups struct {
 	named  map[string]*node
 	at     *node // that of the key before
 	capped bool
+	roots  map[string]bool // --etcd-prefixes that nobody has told, below which keys were none of Kubernetes'
 }
 
 // node is a group in the making.
@@ -60,7 +63,7 @@ func (c *candidate) offer(d candidate) {
 }
 
 func newGroups(o BreakdownOptions) *groups {
-	return &groups{o: o, list: []*node{{}}, named: map[string]*node{}}
+	return &groups{o: o, list: []*node{{}}, named: map[string]*node{}, roots: map[string]bool{}}
 }
 
 func (g *groups) root() *node { return g.list[0] }
@@ -81,7 +84,22 @@ func (g *groups) of(key []byte, lease int64, value []byte) *node {
 	case ByPrefix:
 		return g.flat(groupPrefix(g.o.Layout, string(key), g.o.Depth))
 	}
-	return g.flat(objectGroup(g.o.Layout, g.o.By, string(key)))
+	name := objectGroup(g.o.Layout, g.o.By, string(key))
+	if name == string(GroupNoObject) {
+		if root, ok := keys.PrefixOf(string(key)); ok {
+			g.roots[root] = true
+		}
+	}
+	return g.flat(name)
+}
+
+// unknown says below which prefixes there are objects of Kubernetes that were counted as
+// none of it.
+func (g *groups) unknown(op, subject string, sink progress.Sink) {
+	if roots := slices.Sorted(maps.Keys(g.roots)); len(roots) > 0 {
+		sink.Event(progress.Event{Op: op, Subject: subject, Warning: true,
+			Note: "Kubernetes' objects lie below " + words(roots) + ", too, and are not counted as such: say so with --kube-prefix " + strings.Join(roots[:min(len(roots), 3)], ",")})
+	}
 }
 
 // objectGroup is the group of a key by what Kubernetes has it for.
@@ -187,6 +205,7 @@ func (g *groups) below(parent *node, name string) *node {
 // merge adds what others have counted.
 func (g *groups) merge(o *groups) {
 	g.capped = g.capped || o.capped
+	maps.Copy(g.roots, o.roots)
 	g.mergeNode(g.root(), o.root())
 }
 

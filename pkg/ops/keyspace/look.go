@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -39,8 +40,26 @@ func DefaultLookOptions() LookOptions {
 // random sample of the values, or from all of them.
 //
 // Reads are serializable, at one revision, in answers of about 1 MiB. A
-// compaction that passes that revision while it looks makes it begin again once.
+// compaction that passes that revision while it looks makes it begin again once, and so
+// do clusters of Kubernetes below prefixes that Layout does not have.
 func Look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink progress.Sink) (Usage, error) {
+	u, err := lookOnce(ctx, m, o, sink)
+	if err != nil {
+		return u, err
+	}
+	roots := foundRoots(ctx, m, u, o.Layout)
+	if len(roots) == 0 {
+		return u, nil
+	}
+	sink.Event(progress.Event{Op: "read keys", Note: "Kubernetes' objects lie below " + words(roots) + ", too; beginning again with that"})
+	first := u
+	o.Layout = o.Layout.With(strings.Join(roots, ","))
+	u, err = lookOnce(ctx, m, o, sink)
+	u.ReadBytes, u.Requests = u.ReadBytes+first.ReadBytes, u.Requests+first.Requests
+	return u, err
+}
+
+func lookOnce(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink progress.Sink) (Usage, error) {
 	u, err := look(ctx, m, o, sink)
 	if fault.CauseOf(err) == cluster.CauseCompacted {
 		sink.Event(progress.Event{Op: "read keys", Note: "a compaction passed by; beginning again"})
@@ -58,7 +77,7 @@ func look(ctx context.Context, m *cluster.MemberClient, o LookOptions, sink prog
 	if o.BytesPerSecond > 0 {
 		r.rate = o.BytesPerSecond
 	}
-	u := Usage{Revision: r.rev, Prefix: Name(o.Prefix), Member: m.Label()}
+	u := Usage{Layout: o.Layout, Revision: r.rev, Prefix: Name(o.Prefix), Member: m.Label()}
 	if u.Oldest, err = OldestRevision(ctx, m, r.rev); err != nil {
 		return u, err
 	}

@@ -3,25 +3,28 @@ package keyspace
 import (
 	"encoding/json"
 	"unicode/utf8"
+
+	"kvd/pkg/ops/kube/keys"
 )
 
 // Usage is what a key space holds, by group of keys and by namespace.
 type Usage struct {
-	Revision  int64    `json:"revision"` // everything was read at this revision
-	Oldest    int64    `json:"oldest_revision"`
-	Prefix    Name     `json:"-"` // only keys with this prefix were looked at
-	Keys      int64    `json:"keys"`
-	Listed    int64    `json:"keys_listed"`       // how many were listed by name: fewer than Keys where that would have been too much to read
-	Live      Estimate `json:"live_bytes"`        // what the live keys' records take, without pages
-	InPages   Estimate `json:"live_in_pages"`     // what they take in the file after a defragmentation
-	Exact     bool     `json:"exact"`             // every value was read
-	ReadBytes int64    `json:"read_bytes"`        // answers, keys and values together
-	Requests  int64    `json:"requests"`          // requests it took
-	Member    string   `json:"member"`            // who was read from
-	Groups    []Group  `json:"groups"`            // by bytes, the largest first
-	Spaces    []Space  `json:"namespaces"`        // of Kubernetes' objects; by bytes, the largest first
-	Partial   bool     `json:"namespaces_capped"` // there were more namespaces than are kept apart
-	Leased    []Leased `json:"-"`                 // of the values that were read: which leases keys are on, 1000 of them at most
+	Revision  int64       `json:"revision"` // everything was read at this revision
+	Oldest    int64       `json:"oldest_revision"`
+	Prefix    Name        `json:"-"` // only keys with this prefix were looked at
+	Keys      int64       `json:"keys"`
+	Listed    int64       `json:"keys_listed"`       // how many were listed by name: fewer than Keys where that would have been too much to read
+	Live      Estimate    `json:"live_bytes"`        // what the live keys' records take, without pages
+	InPages   Estimate    `json:"live_in_pages"`     // what they take in the file after a defragmentation
+	Exact     bool        `json:"exact"`             // every value was read
+	ReadBytes int64       `json:"read_bytes"`        // answers, keys and values together
+	Requests  int64       `json:"requests"`          // requests it took
+	Member    string      `json:"member"`            // who was read from
+	Groups    []Group     `json:"groups"`            // by bytes, the largest first
+	Spaces    []Space     `json:"namespaces"`        // of Kubernetes' objects; by bytes, the largest first
+	Partial   bool        `json:"namespaces_capped"` // there were more namespaces than are kept apart
+	Layout    keys.Layout `json:"-"`                 // where Kubernetes' objects are: as told, and as found
+	Leased    []Leased    `json:"-"`                 // of the values that were read: which leases keys are on, 1000 of them at most
 }
 
 // Estimate is a number of bytes with its 95 % confidence interval: the truth

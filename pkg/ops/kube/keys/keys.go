@@ -7,7 +7,10 @@
 // pkg/kubeapiserver/default_storage_factory_builder.go (1.37).
 package keys
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // CompactRevKey is the marker on which the compactors of all kube-apiservers agree:
 // each round writes into it the revision that the next round compacts to. It is under
@@ -39,15 +42,16 @@ func Default() Layout {
 }
 
 // With returns a layout that knows one more prefix, written as it is given to
-// kube-apiserver: with or without slashes at its ends.
+// kube-apiserver: with or without slashes at its ends. Commas separate several, of
+// several clusters in one etcd.
 func (l Layout) With(prefix string) Layout {
-	prefix = "/" + strings.Trim(prefix, "/")
-	for _, p := range l.Prefixes {
-		if p == prefix {
-			return l
+	out := Layout{Prefixes: slices.Clone(l.Prefixes)}
+	for p := range strings.SplitSeq(prefix, ",") {
+		if p = "/" + strings.Trim(p, "/"); !slices.Contains(out.Prefixes, p) {
+			out.Prefixes = append(out.Prefixes, p)
 		}
 	}
-	return Layout{Prefixes: append(append([]string(nil), l.Prefixes...), prefix)}
+	return out
 }
 
 // Parse reads a key. It is true only for a key that String would write again
@@ -145,11 +149,14 @@ func (k Key) GroupResource() string {
 	return k.Resource + "." + k.Group
 }
 
+// EveryNamespace names two namespaces that every Kubernetes cluster has.
+func EveryNamespace() []string { return []string{"default", "kube-system"} }
+
 // PrefixOf recognises a --etcd-prefix nobody told us about by one of the two
 // namespaces that every Kubernetes cluster has: /my/prefix/namespaces/default →
 // /my/prefix.
 func PrefixOf(key string) (string, bool) {
-	for _, ns := range []string{"default", "kube-system"} {
+	for _, ns := range EveryNamespace() {
 		if p, ok := strings.CutSuffix(key, "/namespaces/"+ns); ok && len(p) > 1 && p[0] == '/' {
 			return p, true
 		}

@@ -8,7 +8,10 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	layout := Default().With("my/prefix/")
+	layout := Default().With("my/prefix/,/registry,tenants/a")
+	if n := len(layout.Prefixes); n != 5 {
+		t.Errorf("%d prefixes", n)
+	}
 	for key, want := range map[string]Key{
 		"/registry/pods/default/web-0":            {"/registry", "", "pods", "default", "web-0"},
 		"/registry/minions/node-1":                {"/registry", "", "nodes", "", "node-1"},
@@ -37,6 +40,7 @@ func TestParse(t *testing.T) {
 		"/openshift.io/oauth/clients/console":      {"/openshift.io", "", "oauthclients", "", "console"},
 		"/registry/resourcepoolstatusrequests/r":   {"/registry", "", "resourcepoolstatusrequests", "", "r"},
 		"/registry/peerserverleases/apiserver-x":   {"/registry", "", "peerserverleases", "", "apiserver-x"},
+		"/tenants/a/pods/ns/p":                     {"/tenants/a", "", "pods", "ns", "p"},
 		"/my/prefix/minions/n":                     {"/my/prefix", "", "nodes", "", "n"},
 		"/my/prefix/example.com/widgets/default/w": {"/my/prefix", "example.com", "widgets", "default", "w"},
 	} {
