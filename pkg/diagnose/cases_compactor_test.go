@@ -14,13 +14,21 @@ import (
 // renew writes a node's Lease as kubelet renews it.
 func renew(t *testing.T, c *clientv3.Client, at time.Time) int64 {
 	t.Helper()
-	value := fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"node-1","namespace":"kube-node-lease"},"spec":{"holderIdentity":"node-1","leaseDurationSeconds":40,"renewTime":%q}}`,
-		at.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
-	r, err := c.Put(t.Context(), "/registry/leases/kube-node-lease/node-1", value)
+	return renewAs(t, c, "kube-node-lease", "node-1", at)
+}
+
+func renewAs(t *testing.T, c *clientv3.Client, namespace, name string, at time.Time) int64 {
+	t.Helper()
+	r, err := c.Put(t.Context(), "/registry/leases/"+namespace+"/"+name, leaseOf(namespace, name, at))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r.Header.Revision
+}
+
+func leaseOf(namespace, name string, at time.Time) string {
+	return fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"renewTime":%q}}`,
+		name, namespace, name, at.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 }
 
 // compacts does what kube-apiserver does every 5 minutes: the marker, then the
@@ -137,4 +145,54 @@ func TestCaseMayNotCompact(t *testing.T) {
 	good := look(t, root)
 	belongs(t, good)
 	remedied(t, "KVD-AUTH-001", r, good, "etcdctl role grant-permission apiserver readwrite compact_rev_key")
+}
+
+// Leases of what is long gone lie before those that are renewed, and the marker was
+// written before the latter were made: it is as old as these at least.
+func TestCaseCompactorBesideStaleLeases(t *testing.T) {
+	t.Parallel()
+	c := begin(t, 1, 0)
+	client, now := c.Client(t), time.Now()
+	for i := range 60 {
+		renewAs(t, client, "actions-old", fmt.Sprint("runner-", i), now.Add(-900*time.Hour))
+	}
+	compacts(t, client, 0)
+	renew(t, client, now.Add(-2*time.Hour))
+	put(t, client, "/registry/pods/default/p", 10, 10, 100)
+	renew(t, client, now)
+	r := look(t, connect(t, c))
+	belongs(t, r, "KVD-SPACE-009 warning")
+	if age := evidence(t, finding(t, r, "KVD-SPACE-009"), "age of compact_rev_key").Value; age < 7100 || age > 7300 {
+		t.Errorf("age %.0f s", age)
+	}
+	compacts(t, client, 0)
+	renew(t, client, now.Add(10*time.Second))
+	belongs(t, look(t, connect(t, c)))
+}
+
+// Two clusters of Kubernetes lie below prefixes that nobody has told, as in an etcd that
+// Kamaji shares out: their users may not compact, and none of them does.
+func TestCaseClustersBelowOtherPrefixes(t *testing.T) {
+	t.Parallel()
+	c := begin(t, 1, 0)
+	client, ctx, now := c.Client(t), servertest.Context(t, time.Minute), time.Now()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, root := range []string{"/tenants/a", "/b"} {
+		must(client.Put(ctx, root+"/namespaces/kube-system", "x"))
+		must(client.Put(ctx, root+"/leases/kube-system/kube-scheduler", leaseOf("kube-system", "kube-scheduler", now.Add(-time.Hour))))
+		must(client.Put(ctx, root+"/leases/kube-system/kube-scheduler", leaseOf("kube-system", "kube-scheduler", now)))
+		user := root[len(root)-1:]
+		must(client.RoleAdd(ctx, user))
+		must(client.UserAdd(ctx, user, "secret"))
+		must(client.UserGrantRole(ctx, user, user))
+		must(client.RoleGrantPermission(ctx, user, root+"/", root+"0", clientv3.PermissionType(clientv3.PermReadWrite)))
+	}
+	r := look(t, connect(t, c))
+	belongs(t, r, "KVD-AUTH-001 info", "KVD-SPACE-009 warning")
+	mentions(t, finding(t, r, "KVD-AUTH-001").Summary, "2 users", "/tenants/a/")
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/kube/keys"
 )
 
@@ -55,60 +54,88 @@ func checkMayCompact() Check {
 		Name: "API server may compact", Asks: "may kube-apiserver's user write its marker?", IDs: []string{"KVD-AUTH-001"}, Needs: []Need{NeedAuth},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
-			for _, root := range in.kubeRoots() {
-				for _, u := range in.Auth.Users {
-					if slices.Contains(u.Roles, rootRole) || !permits(u.Write, root, keyspaceEnd(root)) {
-						continue
-					}
-					reads, writes := permits(u.Read, keys.CompactRevKey, ""), permits(u.Write, keys.CompactRevKey, "")
-					if reads && writes {
-						continue
-					}
-					lacks := map[bool]string{true: "may not write", false: "may not read"}[!writes]
-					out = append(out, in.mayNot(u, root, lacks))
+			for _, lacks := range []string{"may not write", "may not read"} {
+				if users := in.lacking(lacks); len(users) > 0 {
+					out = append(out, in.mayNot(users, lacks))
 				}
+			}
+			if len(in.kubeRoots()) == 0 {
+				return out, counted(len(in.Auth.Users), "user") + "; no objects of Kubernetes were seen that they would be for"
 			}
 			return out, counted(len(in.Auth.Users), "user")
 		},
 	}
 }
 
-func (in *Input) mayNot(u AuthUser, root, lacks string) Finding {
-	f := Finding{ID: "KVD-AUTH-001", Severity: Warning, Subject: "user " + printable([]byte(u.Name)),
-		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), root, lacks, keys.CompactRevKey),
-		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: keys.CompactRevKey, Text: lacks, Source: in.Auth.Source, At: in.At},
-			{What: "users are asked for", Text: fmt.Sprint(in.Auth.Enabled), Source: in.Auth.Source, At: in.At}},
-		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + keys.CompactRevKey, "kvd diagnose  # ten minutes later KVD-SPACE-009 has gone"}}
-	if !in.Auth.Enabled {
-		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
-	}
-	return f
+// keeper is a user that may write all objects of a cluster of Kubernetes.
+type keeper struct {
+	AuthUser
+	root string // below which these are: the first of several
 }
 
-// kubeRoots are the prefixes that Kubernetes' objects were seen below.
-func (in *Input) kubeRoots() []string {
-	var out []string
-	if in.Keys == nil {
-		return nil
-	}
-	for _, g := range in.Keys.Groups {
-		if root, ok := rootOf(g); ok && !slices.Contains(out, root) {
-			out = append(out, root)
+// lacking are those whose right on the marker is that one.
+func (in *Input) lacking(lacks string) []keeper {
+	var out []keeper
+	for _, u := range in.Auth.Users {
+		i := slices.IndexFunc(in.kubeRoots(), func(root string) bool { return permits(u.Write, root, keyspaceEnd(root)) })
+		reads, writes := permits(u.Read, keys.CompactRevKey, ""), permits(u.Write, keys.CompactRevKey, "")
+		is := map[bool]string{true: "may not write", false: "may not read"}[!writes]
+		if i >= 0 && is == lacks && !(reads && writes) && !slices.Contains(u.Roles, rootRole) {
+			out = append(out, keeper{u, in.kubeRoots()[i]})
 		}
 	}
 	return out
 }
 
-// rootOf is the first segment of the keys of a group of Kubernetes' objects.
-func rootOf(g keyspace.Group) (string, bool) {
-	if g.Resource == "" {
-		return "", false
+// mayNot is one finding for all of them: an etcd for many clusters has a user for each.
+func (in *Input) mayNot(users []keeper, lacks string) Finding {
+	u := users[0]
+	f := Finding{ID: "KVD-AUTH-001", Severity: Warning, Subject: "user " + printable([]byte(u.Name)),
+		Summary: fmt.Sprintf("the user %s may write all of %s and %s %s: an API server that is this user never compacts, and says so in its log only", printable([]byte(u.Name)), printable([]byte(u.root)), lacks, keys.CompactRevKey),
+		Evidence: []Evidence{{What: "roles", Text: strings.Join(u.Roles, ", "), Source: in.Auth.Source, At: in.At}, {What: keys.CompactRevKey, Text: lacks, Source: in.Auth.Source, At: in.At},
+			{What: "users are asked for", Text: fmt.Sprint(in.Auth.Enabled), Source: in.Auth.Source, At: in.At}},
+		Remedy: []string{"etcdctl role grant-permission ROLE readwrite " + keys.CompactRevKey, "kvd diagnose  # ten minutes later KVD-SPACE-009 has gone"}}
+	if n := len(users); n > 1 {
+		f.Subject = counted(n, "user")
+		f.Summary = fmt.Sprintf("%s may each write all objects of a cluster of Kubernetes, as %s may those below %s, and %s %s: an API server that is such a user never compacts, and says so in its log only",
+			counted(n, "user"), printable([]byte(u.Name)), printable([]byte(u.root)), lacks, keys.CompactRevKey)
+		var names []string
+		for _, other := range users[:min(n, 10)] {
+			names = append(names, printable([]byte(other.Name)))
+		}
+		f.Evidence[0] = Evidence{What: "users", Text: strings.Join(names, ", ") + map[bool]string{true: ", ..."}[n > 10], Source: in.Auth.Source, At: in.At}
 	}
-	i := strings.IndexByte(strings.TrimPrefix(string(g.Prefix), "/"), '/')
-	if i < 0 {
-		return "", false
+	c := in.Compactor
+	switch {
+	case !in.Auth.Enabled:
+		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
+	case c != nil && c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge:
+		f.Severity, f.Summary = Info, f.Summary+"; somebody else compacts, as etcd itself with --auto-compaction-retention: history reaches back "+Seconds.Show(c.Kept.Seconds())
 	}
-	return string(g.Prefix)[:i+2], true
+	return f
+}
+
+// kubeRoots are the prefixes that Kubernetes' objects were seen below, each with a slash at
+// its end.
+func (in *Input) kubeRoots() []string {
+	var out []string
+	if in.Keys == nil {
+		return nil
+	}
+	layout := in.Keys.Layout
+	if len(layout.Prefixes) == 0 {
+		layout = keys.Default() // nobody told
+	}
+	for _, g := range in.Keys.Groups {
+		if g.Resource == "" {
+			continue
+		}
+		if k, _, ok := layout.Split(string(g.Prefix) + "x"); ok && !slices.Contains(out, k.Prefix+"/") {
+			out = append(out, k.Prefix+"/")
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // keyspaceEnd is the end of the range of all keys with a prefix that ends in a slash.

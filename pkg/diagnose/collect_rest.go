@@ -138,7 +138,7 @@ func (c *collector) keys(ctx context.Context, mc *cluster.MemberClient) {
 		c.missErr(NeedKeys, mc.Label(), err)
 		return
 	}
-	c.in.Keys = &u
+	c.in.Keys, c.o.Layout = &u, u.Layout
 	c.compactor(ctx, mc)
 }
 

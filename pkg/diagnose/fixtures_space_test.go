@@ -6,6 +6,7 @@ import (
 	"kvd/pkg/diagnose"
 	"kvd/pkg/ops/cluster"
 	"kvd/pkg/ops/keyspace"
+	"kvd/pkg/ops/kube/keys"
 	"kvd/pkg/ops/metrics"
 )
 
@@ -145,6 +146,21 @@ func spaceFixtures() []fixture {
 		}, nil},
 		{"API server may compact: it has everything", func(w *world) { w.user("kube", true, "\x00", "\x00") }, nil},
 		{"API server may compact: somebody with one resource is none", func(w *world) { w.user("backup", true, "/registry/secrets/", "/registry/secrets0") }, nil},
+		{"API server may compact: the users of many clusters are one finding", func(w *world) {
+			w.in.Keys.Groups = append(w.in.Keys.Groups, keyspace.Group{Prefix: "/ns_b/pods/", Resource: "pods", Keys: 1})
+			w.in.Keys.Layout = keys.Default().With("ns_b")
+			w.user("a", true, "/ns_b/", "\\0") // Kamaji's range: up to a backslash and a zero
+			all := w.in.Auth.Users
+			for range 50 {
+				all = append(all, all[1])
+			}
+			w.in.Auth.Users = all
+		}, []string{"KVD-AUTH-001 warning"}},
+		{"API server may compact: it may not, and etcd does", func(w *world) {
+			w.user("kube", true, "/registry/", "/registry0")
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 8 * time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
+		}, []string{"KVD-AUTH-001 info"}},
+		{"API server may compact: somebody with a namespace of that name is none", func(w *world) { w.user("x", true, "/registryx/", "/registryx0") }, nil},
 		{"history: as many revisions of few keys as etcd's revision mode is told to keep", func(w *world) {
 			w.stored(60, 17001, 42001, 15*1024)
 			w.still()
