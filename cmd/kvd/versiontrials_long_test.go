@@ -305,7 +305,9 @@ func newcomerGone(t *testing.T, w *world, _ outcome) {
 }
 
 // firstMovesThere is the last of the changes of the member list: nothing listens there.
-func firstMovesThere(w *world) []string { return []string{w.Name(0), "--peer-urls", w.PeerURL(w.joins)} }
+func firstMovesThere(w *world) []string {
+	return []string{w.Name(0), "--peer-urls", w.PeerURL(w.joins)}
+}
 
 func firstHasMoved(t *testing.T, w *world, _ outcome) {
 	if all := memberList(t, w); !slices.ContainsFunc(all, func(m *etcdserverpb.Member) bool { return slices.Equal(m.PeerURLs, []string{w.PeerURL(w.joins)}) }) {

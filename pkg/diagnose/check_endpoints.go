@@ -37,7 +37,7 @@ func checkEndpoints() Check {
 						}
 						f.Remedy = append(f.Remedy, help)
 					case cluster.MayBeGone(m.Err):
-						f.Remedy = append(f.Remedy, "kvd member replace "+name(m)+"  # if it is gone for good")
+						f.Remedy = append(f.Remedy, "kvd member update "+name(m)+" --peer-urls URL  # if its machine has a new address", "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
 					if e, other := in.otherIssuer(m); other {
 						f.Summary += "; its peers have certificates of another CA"

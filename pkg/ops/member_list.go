@@ -156,7 +156,7 @@ func oddMember(view cluster.View, b balance, m cluster.Member) []MemberFinding {
 			Hint:    "promote it: kvd member promote " + nameAmong(view, m) + "; or remove it: kvd member remove " + nameAmong(view, m)}}
 	}
 	if !m.Alive() {
-		hint := "start it; if it is gone for good: kvd member replace " + nameAmong(view, m)
+		hint := "start it; if its machine has a new address: kvd member update " + nameAmong(view, m) + " --peer-urls URL; if it is gone for good: kvd member replace " + nameAmong(view, m)
 		switch {
 		case notReached(view, m):
 			hint = reachHelp(m)
