@@ -123,6 +123,9 @@ func sameURLs(a, b []string) bool {
 // mayAdd says whether the cluster takes the newcomer now. without is a member that
 // is removed before, 0 for none.
 func (n *newcomer) mayAdd(view cluster.View, removed uint64) error {
+	if err := n.noDowngrade(view); err != nil {
+		return err
+	}
 	rest := without(view, map[uint64]bool{removed: true})
 	b := balanceOf(rest)
 	if taken := withPeerURL(rest.Members, n.peerURLs); len(taken) > 0 {

@@ -176,6 +176,17 @@ func (v View) Answered() []Member { return v.filter(func(m Member) bool { return
 // Silent returns the members whose status is not known.
 func (v View) Silent() []Member { return v.filter(func(m Member) bool { return m.Status == nil }) }
 
+// Downgrade returns the version of a downgrade that is under way, as a member tells it;
+// empty if none does.
+func (v View) Downgrade() string {
+	for _, m := range v.Answered() {
+		if m.Status.DowngradeTarget != "" {
+			return m.Status.DowngradeTarget
+		}
+	}
+	return ""
+}
+
 func (v View) filter(keep func(Member) bool) []Member {
 	var out []Member
 	for _, m := range v.Members {
