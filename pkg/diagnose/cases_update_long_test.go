@@ -57,39 +57,6 @@ func members(t *testing.T, path string, change func(id string, m map[string]any)
 	}
 }
 
-// update diagnoses a directory before an update, beside the running cluster where there
-// is one.
-func update(t *testing.T, c *servertest.Cluster, target, dir string, manifests ...string) diagnose.Report {
-	t.Helper()
-	in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
-	if c != nil {
-		var err error
-		if in, err = diagnose.Collect(servertest.Context(t, time.Minute), connect(t, c), options(), discard); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if dir != "" {
-		if err := in.AddDir(t.Context(), dir, diagnose.DirOptions{}, discard); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := in.AddTarget(target, manifests); err != nil {
-		t.Fatal(err)
-	}
-	return diagnose.Diagnose(in)
-}
-
-// of lists what a report says of updates.
-func of(r diagnose.Report, id string) []string {
-	var out []string
-	for _, f := range r.Findings {
-		if f.ID == id {
-			out = append(out, string(f.Severity)+" "+f.Summary)
-		}
-	}
-	return out
-}
-
 // The traps between 3.5 and 3.6, on the files of a real 3.5: a learner whose promotion
 // is not in the database, and a member that was removed and still is. From the
 // directory alone, by its log; and beside the running cluster, by its member list.

@@ -56,7 +56,7 @@ func checkVersions() Check {
 				out = append(out, known(by[s], s)...)
 			}
 			out = append(out, in.unchecked(v)...)
-			return append(out, downgrades(v)...), strings.Join(all, ", ")
+			return append(out, in.downgrading(v)...), strings.Join(all, ", ")
 		},
 	}
 }
@@ -80,7 +80,7 @@ func skew(v cluster.View, by map[string][]cluster.Member, all []string) []Findin
 	minors := map[string]bool{}
 	var said []string
 	for _, s := range all {
-		said = append(said, names(by[s])+" run "+s)
+		said = append(said, names(by[s])+runs(len(by[s]))+s)
 		if p, ok := parse(s); ok {
 			minors[fmt.Sprintf("%d.%d", p.Major, p.Minor)] = true
 		}
@@ -91,7 +91,17 @@ func skew(v cluster.View, by map[string][]cluster.Member, all []string) []Findin
 		f.Severity = Warning
 		f.Summary += "; the cluster can do what the oldest can, and a mixed one is meant for the hours of an update"
 	}
+	if v.Downgrade() != "" {
+		f.ExplainedBy, f.Remedy = []string{"KVD-VERSION-003"}, []string{"finish the downgrade or give it up: KVD-VERSION-003"}
+	}
 	return []Finding{f}
+}
+
+func runs(members int) string {
+	if members == 1 {
+		return " runs "
+	}
+	return " run "
 }
 
 func known(members []cluster.Member, version string) []Finding {
@@ -130,16 +140,4 @@ func (in *Input) unchecked(v cluster.View) []Finding {
 		Evidence: []Evidence{{What: "version", Text: old[0].Status.Version, Source: "status of " + names(old), At: old[0].At}, {What: "authentication", Text: "on", Source: in.Auth.Source, At: in.At},
 			{What: "described in", Text: "PR 22386", Source: "https://github.com/etcd-io/etcd"}},
 		Remedy: []string{"kvd alarm recover  # it ends with the alarm", "etcdctl auth status  # somebody may have switched it off", "update to 3.6 or later"}}}
-}
-
-func downgrades(v cluster.View) []Finding {
-	for _, m := range v.Answered() {
-		if t := m.Status.DowngradeTarget; t != "" {
-			return []Finding{{ID: "KVD-VERSION-003", Severity: Warning, Subject: "cluster",
-				Summary:  fmt.Sprintf("a downgrade to %s is under way: until it ends or is cancelled, no member of a newer version can join", t),
-				Evidence: []Evidence{{What: "target", Text: t, Source: "status of " + name(m), At: m.At}},
-				Remedy:   []string{"finish it: one member at a time with " + t, "etcdctl downgrade cancel  # or give it up"}}}
-		}
-	}
-	return nil
 }

@@ -75,5 +75,11 @@ func dataFixtures() []fixture {
 		{"versions: a downgrade", func(w *world) {
 			w.status(1, func(s *cluster.Status) { s.DowngradeTarget = "3.6.0" })
 		}, []string{"KVD-VERSION-003 warning"}},
+		{"versions: a downgrade on the way", func(w *world) {
+			w.version("3.7.3", "3.6.0")
+			w.downgrade("3.6.0")
+			w.status(2, func(s *cluster.Status) { s.Version = "3.6.16" })
+			w.down(3, refused("http://10.0.0.3:2379"))
+		}, []string{"KVD-VERSION-001 warning", "KVD-VERSION-003 warning", "KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 	}
 }

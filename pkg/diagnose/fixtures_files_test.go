@@ -86,6 +86,13 @@ func (w *world) version(v, storage string) {
 	}
 }
 
+// downgrade enables one.
+func (w *world) downgrade(target string) {
+	for id := uint64(1); id <= 3; id++ {
+		w.status(id, func(s *cluster.Status) { s.DowngradeTarget = target })
+	}
+}
+
 // of35 is a directory of etcd 3.5 with these members in its database.
 func of35(members ...snapshot.Member) func(*diagnose.Dir) {
 	return func(d *diagnose.Dir) {
@@ -339,6 +346,27 @@ func fileFixtures() []fixture {
 		{"update: 3.5 to 3.7 leaves one out", func(w *world) { w.version("3.5.35", ""); w.target("3.7") }, []string{"KVD-VERSION-004 critical"}},
 		{"update: 3.7 to 3.8, the last one has not ended", func(w *world) { w.version("3.7.3", "3.6.0"); w.target("3.8") },
 			[]string{"KVD-VERSION-004 critical", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: 3.6 to 3.7, halfway", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.status(1, func(s *cluster.Status) { s.Version = "3.7.3" })
+			w.target("3.7")
+		}, []string{"KVD-VERSION-001 warning"}},
+		{"update: 3.7 to 3.8, halfway in the one before", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.status(1, func(s *cluster.Status) { s.Version = "3.7.3" })
+			w.target("3.8")
+		}, []string{"KVD-VERSION-001 warning", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
+		{"update: 3.6.4 to 3.7, a storage made by 3.4", func(w *world) { w.version("3.6.4", ""); w.target("3.7") },
+			[]string{"KVD-VERSION-002 info", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning"}},
+		{"update: down to 3.6, every member ready", func(w *world) { w.version("3.7.3", "3.6.0"); w.downgrade("3.6.0"); w.target("3.6") }, []string{"KVD-VERSION-003 warning"}},
+		{"update: down to 3.6, one not ready", func(w *world) {
+			w.version("3.7.3", "3.6.0")
+			w.status(2, func(s *cluster.Status) { s.StorageVersion = "3.7.0" })
+			w.downgrade("3.6.0")
+			w.target("3.6")
+		}, []string{"KVD-VERSION-003 warning", "KVD-VERSION-004 critical"}},
+		{"update: to 3.8 in a downgrade", func(w *world) { w.version("3.7.3", "3.6.0"); w.downgrade("3.6.0"); w.target("3.8") }, []string{"KVD-VERSION-003 warning", "KVD-VERSION-004 critical"}},
+		{"update: down to 3.5 in one step", func(w *world) { w.target("3.5") }, []string{"KVD-VERSION-004 critical"}},
 		{"update: 3.7 to 3.8, a flag that will go", func(w *world) { w.target("3.8", "max-snapshots") }, []string{"KVD-VERSION-004 critical"}},
 		{"update: to 3.6, by a variable", func(w *world) {
 			w.target("3.6")

@@ -143,11 +143,11 @@ func checkUpdate() Check {
 			}
 			by := byVersion(in.view())
 			for _, version := range slices.Sorted(maps.Keys(by)) {
-				if v, ok := parse(version); ok {
+				if v, ok := parse(version); ok && !(in.goesDown(to) && later(v, to)) {
 					updateFrom(add, names(by[version]), v, to)
 				}
 			}
-			in.updateMembers(add)
+			in.updateMembers(add, to)
 			in.updateStored(add, to)
 			in.updateV2(add, to)
 			for _, m := range in.Target.Manifests {
@@ -212,8 +212,12 @@ func updateFrom(add addFunc, who string, v, to *semver.Version) {
 // stepFrom judges how far it is from a version to the target.
 func stepFrom(add addFunc, who string, v, to *semver.Version, source string) {
 	switch {
+	case v.Major == to.Major && v.Minor > to.Minor+1:
+		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d is a downgrade, and etcd makes one only to the minor version before", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
+			fmt.Sprintf("kvd diagnose --target %d.%d  # go to %d.%d first", v.Major, v.Minor-1, v.Major, v.Minor-1))
 	case v.Major == to.Major && v.Minor > to.Minor:
-		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of", who, to.Major, to.Minor), source, v.String(), fmt.Sprintf("etcdctl downgrade validate %d.%d", to.Major, to.Minor), fmt.Sprintf("etcdctl downgrade enable %d.%d", to.Major, to.Minor))
+		add(Critical, who, fmt.Sprintf("the version of %s is newer than %d.%d: that is a downgrade, which etcd wants to be told of while all members run %d.%d; before, %d.%d does not start on it", who, to.Major, to.Minor, v.Major, v.Minor, to.Major, to.Minor),
+			source, v.String(), fmt.Sprintf("etcdctl downgrade validate %d.%d", to.Major, to.Minor), fmt.Sprintf("etcdctl downgrade enable %d.%d", to.Major, to.Minor), "kvd diagnose  # then says which member may be restarted, and when")
 	case v.Major == to.Major && v.Minor+1 < to.Minor:
 		add(Critical, who, fmt.Sprintf("from %d.%d to %d.%d one goes by every minor version between, with all members on each", v.Major, v.Minor, to.Major, to.Minor), source, v.String(),
 			fmt.Sprintf("kvd diagnose --target %d.%d  # update to %d.%d first", v.Major, v.Minor+1, v.Major, v.Minor+1))
@@ -221,7 +225,7 @@ func stepFrom(add addFunc, who string, v, to *semver.Version, source string) {
 }
 
 // updateMembers judges the members as they are now.
-func (in *Input) updateMembers(add addFunc) {
+func (in *Input) updateMembers(add addFunc, to *semver.Version) {
 	v := in.view()
 	for _, m := range v.Learners() {
 		add(Warning, name(m), name(m)+" is a learner: an update is for a cluster at rest", "member list", "learner", "kvd member promote "+name(m), "kvd member remove "+name(m)+"  # if it is not wanted")
@@ -231,17 +235,8 @@ func (in *Input) updateMembers(add addFunc) {
 			add(Critical, name(l.Of), "the member list of "+name(l.Of)+" differs from the others', and the next version may take it for the right one", "member list of "+name(l.Of), names(l.Members), "see KVD-RAFT-010 first")
 		}
 	}
-	for _, m := range v.Answered() {
-		have, known := parse(m.Status.Version)
-		stored, ok := parse(m.Status.StorageVersion + patchOf(m.Status.StorageVersion))
-		if m.Status.DowngradeTarget != "" {
-			add(Critical, name(m), "a downgrade to "+m.Status.DowngradeTarget+" is under way", "status of "+name(m), m.Status.DowngradeTarget, "etcdctl downgrade cancel")
-		}
-		if known && ok && (stored.Major != have.Major || stored.Minor != have.Minor) {
-			add(Critical, name(m), fmt.Sprintf("the storage of %s is still of version %s: its last update has not ended, since not all members have made it", name(m), m.Status.StorageVersion),
-				"status of "+name(m), m.Status.StorageVersion, "kvd status  # finish that update on every member")
-		}
-	}
+	in.updateDowngrade(add, to)
+	in.updateLast(add, to)
 	if v.VotersAlive() < len(v.Voters()) {
 		add(Critical, "cluster", "not every voter answers: an update takes one more away", "status of each", fmt.Sprintf("%d of %d", v.VotersAlive(), len(v.Voters())), "bring back who is down: KVD-NET-001")
 	}

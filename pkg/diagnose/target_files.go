@@ -72,7 +72,7 @@ func (in *Input) updateStored(add addFunc, to *semver.Version) {
 		if c == nil || s.v.Verdict == snapshot.NotRestorable {
 			continue
 		}
-		if c.Downgrade != nil && c.Downgrade.Enabled {
+		if c.Downgrade != nil && c.Downgrade.Enabled && !in.goesDown(to) {
 			add(Critical, s.path, "a downgrade to "+c.Downgrade.TargetVersion+" is under way", s.path, c.Downgrade.TargetVersion, "etcdctl downgrade cancel")
 		}
 		v, ok := parse(c.ClusterVersion)
@@ -80,10 +80,15 @@ func (in *Input) updateStored(add addFunc, to *semver.Version) {
 			continue
 		}
 		stepFrom(add, s.path, v, to, s.path)
-		stored, ok := parse(c.StorageVersion)
-		if v.Minor >= 6 && (!ok || stored.Minor != v.Minor) {
-			add(Critical, s.path, fmt.Sprintf("the storage is of version %s and the cluster of %s: the last update has not ended", orNone(c.StorageVersion), c.ClusterVersion), s.path, orNone(c.StorageVersion),
-				"kvd status  # finish that update on every member")
+		stored, ok := parse(c.StorageVersion + patchOf(c.StorageVersion))
+		switch of := orNone(c.StorageVersion); { // the cluster's version is that of its oldest member, which so has made the update
+		case v.Minor < 6 || !later(to, v) || ok && !later(v, stored):
+		case v.Minor == 6:
+			add(Warning, s.path, "the storage is of version "+of+" and the cluster of "+c.ClusterVersion+": the one follows the other within seconds, but up to 3.6.4 not where it was made before 3.5 (etcd issue 20495)", s.path, of,
+				"kvd status  # shows the storage of a member that runs; where it stays behind: update to 3.6.5 or later first")
+		default:
+			add(Critical, s.path, "the storage is of version "+of+" and the cluster of "+c.ClusterVersion+": the one follows the other within seconds of the last member's update, and has not yet", s.path, of,
+				"start it with "+minor(v)+" and wait until `kvd status` shows that as its storage")
 		}
 		if v.Minor == 5 && to.Minor >= 6 {
 			in.twoStores(add, s, c.Members)
