@@ -97,6 +97,10 @@ func checkRevisions() Check {
 			p := pairs[0]
 			f.Summary = fmt.Sprintf("%s and %s have applied the same entries and hold different data: their revisions are %d apart, as after restores from different snapshots",
 				name(p.a), name(p.b), p.gap)
+			if p.a.Status.Version != p.b.Status.Version {
+				f.Summary += fmt.Sprintf(", or of requests that %s and %s apply differently", p.a.Status.Version, p.b.Status.Version)
+				f.ExplainedBy = append(f.ExplainedBy, "KVD-VERSION-001")
+			}
 			if len(odd) > 1 {
 				f.Subject, f.Summary = names(odd), f.Summary+"; there is no majority, do not guess"
 				f.Remedy = []string{"kvd diff member:" + name(odd[0]) + " member:" + name(odd[1]) + " --stat", "kvd member replace NAME  # for each other, once it is decided which data to keep"}

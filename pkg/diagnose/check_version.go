@@ -51,7 +51,7 @@ func checkVersions() Check {
 			v := in.view()
 			by := byVersion(v)
 			all := slices.Sorted(maps.Keys(by))
-			out := skew(v, by, all)
+			out := in.skew(v, by, all)
 			for _, s := range all {
 				out = append(out, known(by[s], s)...)
 			}
@@ -70,9 +70,9 @@ func byVersion(v cluster.View) map[string][]cluster.Member {
 	return by
 }
 
-// skew is a remark for patch releases, which run side by side well, and a warning
-// for minor ones, during which the cluster is held at the older one's abilities.
-func skew(v cluster.View, by map[string][]cluster.Member, all []string) []Finding {
+// skew is a remark for patch releases, and a warning for minor ones, during which the
+// cluster is held at the older one's abilities, and for those that do not apply the same.
+func (in *Input) skew(v cluster.View, by map[string][]cluster.Member, all []string) []Finding {
 	if len(all) < 2 {
 		return nil
 	}
@@ -91,8 +91,9 @@ func skew(v cluster.View, by map[string][]cluster.Member, all []string) []Findin
 		f.Severity = Warning
 		f.Summary += "; the cluster can do what the oldest can, and a mixed one is meant for the hours of an update"
 	}
+	in.appliedApart(&f, v)
 	if v.Downgrade() != "" {
-		f.ExplainedBy, f.Remedy = []string{"KVD-VERSION-003"}, []string{"finish the downgrade or give it up: KVD-VERSION-003"}
+		f.ExplainedBy, f.Remedy = []string{"KVD-VERSION-003"}, append([]string{"finish the downgrade or give it up: KVD-VERSION-003"}, f.Remedy[1:]...)
 	}
 	return []Finding{f}
 }

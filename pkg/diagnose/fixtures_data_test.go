@@ -75,6 +75,16 @@ func dataFixtures() []fixture {
 		{"versions: a downgrade", func(w *world) {
 			w.status(1, func(s *cluster.Status) { s.DowngradeTarget = "3.6.0" })
 		}, []string{"KVD-VERSION-003 warning"}},
+		{"versions: two patches that apply permissions differently", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.status(3, func(s *cluster.Status) { s.Version = "3.6.10" })
+			w.in.Auth = &diagnose.Auth{Enabled: true, Source: "users", Users: []diagnose.AuthUser{{Name: "root", Roles: []string{"root"}}, {Name: "app", Roles: []string{"app"}}}}
+		}, []string{"KVD-VERSION-001 warning", "KVD-VERSION-002 info"}},
+		{"versions: two such patches, and only root", func(w *world) {
+			w.version("3.6.16", "3.6.0")
+			w.status(3, func(s *cluster.Status) { s.Version = "3.6.14" })
+			w.in.Auth = &diagnose.Auth{Enabled: true, Source: "users", Users: []diagnose.AuthUser{{Name: "root", Roles: []string{"root"}}}}
+		}, []string{"KVD-VERSION-001 info"}},
 		{"versions: a downgrade on the way", func(w *world) {
 			w.version("3.7.3", "3.6.0")
 			w.downgrade("3.6.0")

@@ -357,7 +357,12 @@ func fileFixtures() []fixture {
 			w.target("3.8")
 		}, []string{"KVD-VERSION-001 warning", "KVD-VERSION-004 critical", "KVD-VERSION-004 critical"}},
 		{"update: 3.6.4 to 3.7, a storage made by 3.4", func(w *world) { w.version("3.6.4", ""); w.target("3.7") },
-			[]string{"KVD-VERSION-002 info", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning"}},
+			[]string{"KVD-VERSION-002 info", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning"}},
+		{"update: 3.6.10 to 3.7, with users", func(w *world) {
+			w.version("3.6.10", "3.6.0")
+			w.in.Auth = &diagnose.Auth{Enabled: true, Source: "users", Users: []diagnose.AuthUser{{Name: "app", Roles: []string{"app"}}}}
+			w.target("3.7")
+		}, []string{"KVD-VERSION-002 info", "KVD-VERSION-004 warning", "KVD-VERSION-004 warning"}},
 		{"update: down to 3.6, every member ready", func(w *world) { w.version("3.7.3", "3.6.0"); w.downgrade("3.6.0"); w.target("3.6") }, []string{"KVD-VERSION-003 warning"}},
 		{"update: down to 3.6, one not ready", func(w *world) {
 			w.version("3.7.3", "3.6.0")

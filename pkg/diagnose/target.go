@@ -144,7 +144,7 @@ func checkUpdate() Check {
 			by := byVersion(in.view())
 			for _, version := range slices.Sorted(maps.Keys(by)) {
 				if v, ok := parse(version); ok && !(in.goesDown(to) && later(v, to)) {
-					updateFrom(add, names(by[version]), v, to)
+					in.updateFrom(add, names(by[version]), v, to)
 				}
 			}
 			in.updateMembers(add, to)
@@ -193,8 +193,9 @@ func (m Manifest) judge(add addFunc, to *semver.Version) {
 type addFunc func(sev Severity, subject, summary, source, number string, remedy ...string)
 
 // updateFrom judges the step from the version that these members run.
-func updateFrom(add addFunc, who string, v, to *semver.Version) {
+func (in *Input) updateFrom(add addFunc, who string, v, to *semver.Version) {
 	source := "status of " + who
+	in.updateApplied(add, who, v, to)
 	stepFrom(add, who, v, to, source)
 	if v.Major != 3 || v.Minor != 5 || to.Minor < 6 {
 		return
