@@ -31,12 +31,18 @@ func update(t *testing.T, p *place, name, url string, timeout time.Duration) (pl
 // the member was the leader makes no difference.
 func TestUpdateOfAMemberThatMoved(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		leads bool
-	}{{"a follower", false}, {"the leader", true}} {
+		name    string
+		leads   bool
+		secure  bool
+		version string
+	}{{name: "a follower"}, {name: "the leader", leads: true}, {name: "mTLS and auth", secure: true}, {name: "3.4", version: "3.4"}, {name: "3.5", version: "3.5", leads: true}, {name: "3.6", version: "3.6"}} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+			w := world{members: 3, quota: 16 * mib, secure: tc.secure, keyFmt: "k%d"}
+			if tc.version != "" {
+				w.server = servertest.OldServer(t, tc.version)
+			}
+			p := w.build(t)
 			ctx := servertest.Context(t, 3*time.Minute)
 			moved := p.Leader(t)
 			if !tc.leads {

@@ -27,6 +27,7 @@ type world struct {
 	secure  bool  // mutual TLS, and authentication as root
 	auth    bool  // authentication as root, without TLS
 	keyFmt  string
+	server  string // a stock server; empty: kvd's own
 }
 
 // worlds are the sets each case is run with: the plain one, another quota on
@@ -52,7 +53,7 @@ type place struct {
 func (w world) build(t *testing.T, args ...string) *place {
 	t.Helper()
 	o := servertest.Options{Options: local.Options{
-		Members: w.members, QuotaBytes: w.quota, Args: append([]string{"--unsafe-no-fsync"}, args...)}}
+		Members: w.members, QuotaBytes: w.quota, Command: local.Command{Path: w.server}, Args: append([]string{"--unsafe-no-fsync"}, args...)}}
 	if w.secure {
 		o.TLS = servertest.NewCerts(t).MutualTLS()
 	}
