@@ -98,8 +98,11 @@ func runServe(ctx context.Context, app *App, cmd *cobra.Command, args []string) 
 			return err
 		default:
 			if srv.Removed() { // it stops by itself and exits 0, as etcd's does
-				app.warn("this member was removed from its cluster and has stopped; its data directory (%s) is of no more use. "+
-					"To let it join again: kvd member add, then start it with an empty data directory", cfg.Etcd().Dir)
+				// It goes by what it was told: by an entry of its log, or by a peer that answers
+				// 410, which one that was started with --force-new-cluster does, whatever it lacks.
+				app.warn("this member was removed from its cluster and has stopped. Keep its data directory (%s): if the others were begun anew with --force-new-cluster, "+
+					"or from a snapshot, it may hold what they lack (kvd diagnose --data-dir DIR --data-dir DIR compares them). "+
+					"To let it join again: move that directory away, kvd member add, then start it with an empty one", cfg.Etcd().Dir)
 			}
 			return nil
 		}
