@@ -75,6 +75,7 @@ func (in *Input) AddTarget(version string, manifests []string) error {
 			set, _, _ := strings.Cut(line, " #") // what stood there before is told in such a comment
 			m.read(set)
 		}
+		m.Settings = slices.DeleteFunc(m.Settings, m.othersToo())
 		in.Target.Manifests = append(in.Target.Manifests, m)
 	}
 	return nil
@@ -95,6 +96,16 @@ func (m *Manifest) read(line string) {
 	if w := yamlWord.FindStringSubmatch(line); w != nil {
 		m.Settings = append(m.Settings, w[1])
 	}
+}
+
+// othersToo tells the settings of one word, as "debug", that are not etcd's: k3s's own
+// configuration has them where etcd's has its, as Talos' and the values of charts do. What
+// else is at the begin of a line, an address to listen on, says whose the file is.
+func (m *Manifest) othersToo() func(setting string) bool {
+	ours := slices.ContainsFunc(m.Settings, func(s string) bool {
+		return slices.Contains([]string{"listen-client-urls", "listen-peer-urls", "advertise-client-urls", "initial-advertise-peer-urls", "initial-cluster", "initial-cluster-state", "initial-cluster-token"}, s)
+	})
+	return func(s string) bool { return !ours && !strings.Contains(s, "-") }
 }
 
 // removal is a flag that a version no longer has, or may no longer have: a server

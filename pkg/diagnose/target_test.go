@@ -24,7 +24,10 @@ func TestManifestsWithoutDashes(t *testing.T) {
 		"a comment":        {"    extraArgs:\n      corrupt-check-time: 4h # was experimental-corrupt-check-time\n  - --corrupt-check-time=4h # was --experimental-corrupt-check-time\n", nil},
 		"others' flags": {"apiServer:\n  extraArgs:\n    experimental-encryption-provider-config: /enc.yaml\nkubelet-arg:\n  - experimental-kernel-memcg-notification=true\n" +
 			"  - --experimental-cluster-signing-duration=1h\n", nil},
-		"nothing of it": {"etcd-arg:\n  - quota-backend-bytes=1\nwrite-kubeconfig-mode: \"0644\"\nnode-label: [max-snapshots-free]\n", nil},
+		"k3s' own debug":    {"debug: true\ncluster-init: true\ndata-dir: /var/lib/rancher/k3s\n", nil},
+		"Talos' own debug":  {"version: v1alpha1\ndebug: false\ncluster:\n  discovery:\n    enabled: true\n", nil},
+		"values of a chart": {"etcd:\n  extraEnvVars: []\nproxy:\n  http: {}\ndiscovery:\n  enabled: true\n", nil},
+		"nothing of it":     {"etcd-arg:\n  - quota-backend-bytes=1\nwrite-kubeconfig-mode: \"0644\"\nnode-label: [max-snapshots-free]\n", nil},
 	} {
 		path := filepath.Join(t.TempDir(), "manifest")
 		if err := os.WriteFile(path, []byte(p.text), 0o600); err != nil {
@@ -83,5 +86,21 @@ func TestManifestsValues(t *testing.T) {
 		if len(r.Findings) != min(1, len(p.want)) || len(r.Findings) == 1 && !strings.Contains(r.Findings[0].Summary, p.want) {
 			t.Errorf("%q to %s: %+v, want %q", p.text, p.target, r.Findings, p.want)
 		}
+	}
+}
+
+// A setting of one word is etcd's where the file is: its other settings tell.
+func TestManifestOfEtcdItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "etcd.yaml")
+	if err := os.WriteFile(path, []byte("name: m1\ndata-dir: /var/lib/etcd\nlisten-client-urls: http://10.0.0.1:2379\nproxy: 'off'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits()}
+	if err := in.AddTarget("3.7", []string{path}); err != nil {
+		t.Fatal(err)
+	}
+	r := diagnose.Diagnose(in)
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Summary, "the setting proxy any more") {
+		t.Errorf("%+v", r.Findings)
 	}
 }
