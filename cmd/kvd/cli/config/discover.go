@@ -15,17 +15,21 @@ type layout struct {
 	name     string
 	ca       string
 	pairs    []string // certificate and key without .crt and .key, best first
-	manifest string   // of etcd's static pod, which tells the port
+	manifest string   // of etcd's static pod, or etcd's own configuration, which tells the port
+	instead  string   // a database in place of etcd's, which is there where no manifest is
 }
 
 // layouts lists the installations in the order in which they are looked for.
 // kubeadm: kubernetes.io, "PKI certificates and requirements". k3s and RKE2: the
-// etcdctl examples of their own documentation.
+// etcdctl examples of their own documentation. They make the certificates whether they
+// run etcd or not.
 func layouts() []layout {
 	pki := "/etc/kubernetes/pki/etcd/"
 	rancher := func(name string) layout {
-		dir := "/var/lib/rancher/" + name + "/server/tls/etcd/"
-		return layout{name: name, ca: dir + "server-ca.crt", pairs: []string{dir + "client", dir + "server-client"}}
+		server := "/var/lib/rancher/" + name + "/server/"
+		dir := server + "tls/etcd/"
+		return layout{name: name, ca: dir + "server-ca.crt", pairs: []string{dir + "client", dir + "server-client"},
+			manifest: server + "db/etcd/config", instead: server + "db/state.db"}
 	}
 	return []layout{
 		{
@@ -54,10 +58,12 @@ func discover(root string) (source, bool) {
 				continue
 			}
 			endpoint := "https://127.0.0.1:2379"
-			if l.manifest != "" {
-				endpoint = localURL(filepath.Join(root, l.manifest), endpoint)
+			manifest := filepath.Join(root, l.manifest)
+			out := source{name: "discovered " + l.name, vals: values{Endpoints: localURL(manifest, endpoint), CACert: ca, Cert: cert, Key: key}}
+			if other := filepath.Join(root, l.instead); l.instead != "" && !exists(manifest) && exists(other) {
+				out.warnings = []string{l.name + " on this machine runs no etcd: it keeps its objects in " + other + " (SQLite)"}
 			}
-			return source{name: "discovered " + l.name, vals: values{Endpoints: endpoint, CACert: ca, Cert: cert, Key: key}}, true
+			return out, true
 		}
 	}
 	return apiserver(root)
@@ -68,25 +74,29 @@ func exists(path string) bool {
 	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
-// manifestFlag finds a flag in a static pod's manifest. The manifests are
-// generated, one flag per line.
+// manifestFlag finds a flag in a static pod's manifest, or a setting in etcd's own
+// configuration. The files are generated, with one on each line.
 func manifestFlag(manifest []byte, flag string) string {
-	m := regexp.MustCompile(`(?m)^\s*-\s*["']?--` + regexp.QuoteMeta(flag) + `=([^"'\s]+)`).FindSubmatch(manifest)
+	m := regexp.MustCompile(`(?m)^(?:\s*-\s*["']?--` + regexp.QuoteMeta(flag) + `=|` + regexp.QuoteMeta(flag) + `:\s*["']?)([^"'\s]+)`).FindSubmatch(manifest)
 	if m == nil {
 		return ""
 	}
 	return string(m[1])
 }
 
-// localURL reads from etcd's manifest where it listens, and prefers loopback.
+// localURL reads from etcd's manifest where it listens, and prefers loopback, which an
+// address that stands for all of them has, too: no certificate has that one.
 func localURL(path, otherwise string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return otherwise
 	}
 	urls := splitEndpoints(manifestFlag(b, "listen-client-urls"))
+	for i, u := range urls {
+		urls[i] = strings.NewReplacer("//0.0.0.0", "//127.0.0.1", "//[::]", "//[::1]").Replace(u)
+	}
 	for _, u := range urls {
-		if strings.Contains(u, "127.0.0.1") || strings.Contains(u, "localhost") {
+		if strings.Contains(u, "127.0.0.1") || strings.Contains(u, "localhost") || strings.Contains(u, "[::1]") {
 			return u
 		}
 	}

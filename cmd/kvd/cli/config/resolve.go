@@ -43,6 +43,8 @@ type source struct {
 	name  string // for people, and Config.Source
 	vals  values
 	times values // timeouts that come with it
+
+	warnings []string
 }
 
 // Resolve applies the order of sources. Where a cluster is and how to get in
@@ -71,7 +73,7 @@ func Resolve(in Input) (Bundle, error) {
 	for i := range vals {
 		vals[i].Value, vals[i].Redacted = shown(vals[i].Key, vals[i].text)
 	}
-	return Bundle{Config: cfg, Values: vals, Warnings: in.File.Warnings}, nil
+	return Bundle{Config: cfg, Values: vals, Warnings: slices.Concat(in.File.Warnings, src.warnings)}, nil
 }
 
 // shown is a setting without its secret. A user may carry a password behind a

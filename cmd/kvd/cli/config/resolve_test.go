@@ -204,6 +204,13 @@ func TestDiscovery(t *testing.T) {
 		"k3s": {map[string]string{
 			"var/lib/rancher/k3s/server/tls/etcd/server-ca.crt": "", "var/lib/rancher/k3s/server/tls/etcd/client.crt": "", "var/lib/rancher/k3s/server/tls/etcd/client.key": ""},
 			[]string{"https://127.0.0.1:2379"}, "var/lib/rancher/k3s/server/tls/etcd/client.crt"},
+		"k3s, IPv6 alone": {map[string]string{
+			"var/lib/rancher/k3s/server/tls/etcd/server-ca.crt": "", "var/lib/rancher/k3s/server/tls/etcd/client.crt": "", "var/lib/rancher/k3s/server/tls/etcd/client.key": "",
+			"var/lib/rancher/k3s/server/db/etcd/config": "advertise-client-urls: https://[fd00::5]:2379\nlisten-client-urls: https://[fd00::5]:2379,https://[::1]:2379\nlisten-client-http-urls: https://[::1]:2382\n"},
+			[]string{"https://[::1]:2379"}, "var/lib/rancher/k3s/server/tls/etcd/client.crt"},
+		"kubeadm on all addresses": {map[string]string{
+			"etc/kubernetes/pki/etcd/ca.crt": "", "etc/kubernetes/pki/etcd/server.crt": "", "etc/kubernetes/pki/etcd/server.key": "",
+			"etc/kubernetes/manifests/etcd.yaml": "    - --listen-client-urls=https://0.0.0.0:2379\n"}, []string{"https://127.0.0.1:2379"}, "etc/kubernetes/pki/etcd/server.crt"},
 		"rke2": {map[string]string{
 			"var/lib/rancher/rke2/server/tls/etcd/server-ca.crt": "", "var/lib/rancher/rke2/server/tls/etcd/server-client.crt": "", "var/lib/rancher/rke2/server/tls/etcd/server-client.key": ""},
 			[]string{"https://127.0.0.1:2379"}, "var/lib/rancher/rke2/server/tls/etcd/server-client.crt"},
@@ -223,9 +230,25 @@ func TestDiscovery(t *testing.T) {
 		if c.cert != "" {
 			want.Cert = filepath.Join(root, c.cert)
 		}
-		if !slices.Equal(b.Config.Endpoints, want.Endpoints) || b.Config.Cert != want.Cert {
-			t.Errorf("%s: %+v", name, b.Config)
+		if !slices.Equal(b.Config.Endpoints, want.Endpoints) || b.Config.Cert != want.Cert || len(b.Warnings) != 0 {
+			t.Errorf("%s: %+v, %q", name, b.Config, b.Warnings)
 		}
+	}
+}
+
+// k3s makes etcd's certificates also where it runs none.
+func TestDiscoveryOfK3sWithoutEtcd(t *testing.T) {
+	root := t.TempDir()
+	for _, f := range []string{"tls/etcd/server-ca.crt", "tls/etcd/client.crt", "tls/etcd/client.key", "db/state.db"} {
+		put(t, filepath.Join(root, "var/lib/rancher/k3s/server", f), "")
+	}
+	b, err := Resolve(Input{Getenv: env(), Root: root})
+	if err != nil || len(b.Warnings) != 1 || !strings.Contains(b.Warnings[0], "runs no etcd") || !strings.Contains(b.Warnings[0], "state.db") {
+		t.Errorf("%q, %v", b.Warnings, err)
+	}
+	put(t, filepath.Join(root, "var/lib/rancher/k3s/server/db/etcd/config"), "listen-client-urls: https://127.0.0.1:2379\n") // moved to etcd since
+	if b, err := Resolve(Input{Getenv: env(), Root: root}); err != nil || len(b.Warnings) != 0 {
+		t.Errorf("%q, %v", b.Warnings, err)
 	}
 }
 
