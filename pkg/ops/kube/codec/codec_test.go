@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+
 	"kvd/pkg/ops/kube/codec"
 	"kvd/pkg/ops/kube/envelope"
 	"kvd/pkg/ops/kube/keys"
@@ -294,5 +296,19 @@ func TestMaskedInLists(t *testing.T) {
 	}
 	if o := codec.New().Decode("", []byte(`{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod"}]}`)); o.Secret {
 		t.Error("a List without a Secret is masked")
+	}
+}
+
+// What the API server's own encoder makes of a custom resource tells its kind without
+// being decoded.
+func TestKindOfCBOR(t *testing.T) {
+	raw, err := direct.Marshal(map[string]any{"apiVersion": "e.c/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "labels": map[string]any{"a": "b"}},
+		"spec": map[string]any{"n": int64(-70000), "f": 1.5, "list": []any{true, nil, strings.Repeat("x", 300)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _ := envelope.Read(append([]byte("\xd9\xd9\xf7"), raw...))
+	if head.Form != envelope.CBOR || head.APIVersion != "e.c/v1" || head.Kind != "Widget" {
+		t.Errorf("%+v of %q", head, raw)
 	}
 }

@@ -67,7 +67,9 @@ func Read(value []byte) (Head, []byte) {
 	}
 	switch {
 	case bytes.HasPrefix(value, []byte(cborMark)):
-		return Head{Form: CBOR}, value
+		h := Head{Form: CBOR}
+		h.readCBOR(value[len(cborMark):])
+		return h, value
 	case bytes.HasPrefix(value, []byte("{")):
 		h := Head{Form: JSON}
 		h.readJSON(value[:min(len(value), jsonHead)])

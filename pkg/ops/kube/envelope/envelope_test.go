@@ -28,6 +28,10 @@ func TestRead(t *testing.T) {
 		{"JSON of somebody else", `{"host":"db","kind":7}`, envelope.Head{Form: envelope.JSON}, "="},
 		{"JSON cut short", `{"kind":"Wid`, envelope.Head{Form: envelope.JSON}, "="},
 		{"CBOR", "\xd9\xd9\xf7\xa1", envelope.Head{Form: envelope.CBOR}, "="},
+		{"CBOR, names behind a map", "\xd9\xd9\xf7\xa3\x44kind\x46Widget\x44spec\xa2\x41a\x83\x01\x20\xf6\x41b\xfb\x00\x00\x00\x00\x00\x00\x00\x00\x4aapiVersion\x46e.c/v1",
+			envelope.Head{Form: envelope.CBOR, APIVersion: "e.c/v1", Kind: "Widget"}, "="},
+		{"CBOR cut short", "\xd9\xd9\xf7\xa3\x44kind\x46Widget\x44spec\xa2\x41a\x9b\xff", envelope.Head{Form: envelope.CBOR, Kind: "Widget"}, "="},
+		{"CBOR of somebody else", "\xd9\xd9\xf7\x83\x01\x02\x03", envelope.Head{Form: envelope.CBOR}, "="},
 		{"a number", "1189", envelope.Head{Form: envelope.Bytes}, "="},
 		{"nothing", "", envelope.Head{Form: envelope.Bytes}, ""},
 		{"aescbc", "k8s:enc:aescbc:v1:key1:\x00\xff:", envelope.Head{Form: envelope.Encrypted,
@@ -62,7 +66,7 @@ func TestEncryptionInWords(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{unknown, "k8s:enc:kms:v2:p:\x12\x01k", `{"kind":"X","apiVersion":"v1"}`, "\xd9\xd9\xf7\xa0", "plain"} {
+	for _, s := range []string{unknown, "k8s:enc:kms:v2:p:\x12\x01k", `{"kind":"X","apiVersion":"v1"}`, "\xd9\xd9\xf7\xa0", "\xd9\xd9\xf7\xa2\x44kind\x41W\x41s\x82\xa0\xc1\x1a\x00\x00\x00\x01", "plain"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
