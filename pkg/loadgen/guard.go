@@ -3,9 +3,11 @@ package loadgen
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,7 +19,7 @@ import (
 )
 
 // guard refuses a cluster that a load could hurt somebody on. It sends one range
-// of a single key for each prefix that Kubernetes is known to use.
+// of a single key for each prefix that Kubernetes is known to use, and for its marker.
 func guard(ctx context.Context, client *cluster.Client, v cluster.View, o Options) error {
 	var at []string
 	for _, m := range v.Members {
@@ -155,13 +157,17 @@ func checkForeign(ctx context.Context, q *cluster.QuorumClient, allowed bool) er
 	if allowed {
 		return nil
 	}
+	asked := map[string][]clientv3.OpOption{keys.CompactRevKey: nil} // which API servers with another --etcd-prefix leave, too
 	for _, p := range keys.Default().Prefixes {
-		resp, err := q.Get(ctx, p+"/", clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())
+		asked[p+"/"] = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithLimit(1)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		resp, err := q.Get(ctx, key, append(asked[key], clientv3.WithKeysOnly())...)
 		if err != nil {
 			return err
 		}
 		if len(resp.Kvs) > 0 {
-			return refused(causeKubernetes, fmt.Sprintf("Kubernetes' objects are in this cluster (%s): its API servers would suffer", p),
+			return refused(causeKubernetes, fmt.Sprintf("Kubernetes' objects are in this cluster (%s): its API servers would suffer", strings.TrimSuffix(key, "/")),
 				"load a throwaway cluster; --beside-kubernetes does it all the same, under a prefix of its own")
 		}
 	}
