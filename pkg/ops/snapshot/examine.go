@@ -53,6 +53,7 @@ type examination struct {
 	manifest   *Manifest // that beside the file, where it is of this one
 	kubernetes bool      // there are keys that only an API server writes
 	k3s        bool      // and beside them those of k3s and RKE2
+	openshift  bool      // those of OpenShift's API servers, which have prefixes of their own
 	terminal   bool      // a terminal has put a carriage return before each newline
 	leases     leaseUse
 }
@@ -141,6 +142,7 @@ func (e *examination) record(r *dbfile.Record) error {
 		s.Keys++
 		e.kubernetes = e.kubernetes || bytes.HasPrefix(r.Key, []byte("/registry/"))
 		e.k3s = e.k3s || bytes.HasPrefix(r.Key, []byte("/bootstrap/"))
+		e.openshift = e.openshift || bytes.HasPrefix(r.Key, []byte("/openshift.io/"))
 		if r.Lease != 0 {
 			s.Leases.Keys++
 			e.leases.use(r.Lease)

@@ -61,17 +61,18 @@ func TestRestoreTellsWhichServersTakeIt(t *testing.T) {
 }
 
 // k3s restores by itself, and has a key below /bootstrap/ beside those of its API server. Anybody
-// else may have one, too.
-func TestRestoreTellsOfK3s(t *testing.T) {
+// else may have one, too. OpenShift, whose prefixes are its own, has a script for it.
+func TestRestoreTellsWhoRestoresItself(t *testing.T) {
 	t.Parallel()
 	good, _ := fixture(t, "3.7-learner")
 	for _, tc := range []struct {
-		keys         []string
-		k3s, kubeadm bool
+		keys                    []string
+		k3s, kubeadm, openshift bool
 	}{
-		{[]string{"/bootstrap/4e7a", "/registry/namespaces/default"}, true, false},
-		{[]string{"/registry/namespaces/default"}, false, true},
-		{[]string{"/bootstrap/app.css"}, false, false},
+		{[]string{"/bootstrap/4e7a", "/registry/namespaces/default"}, true, false, false},
+		{[]string{"/registry/namespaces/default"}, false, true, false},
+		{[]string{"/bootstrap/app.css"}, false, false, false},
+		{[]string{"/kubernetes.io/namespaces/default", "/openshift.io/routes/ns/r"}, false, false, true},
 	} {
 		content := changed(t, good, asEtcd(), func(tx *bolt.Tx) error {
 			var err error
@@ -85,7 +86,8 @@ func TestRestoreTellsOfK3s(t *testing.T) {
 			t.Fatal(tc.keys, err)
 		}
 		notes := strings.Join(p.Plan.Notes, "\n")
-		if strings.Contains(notes, "k3s") != tc.k3s || strings.Contains(notes, "kubeadm") != tc.kubeadm {
+		if strings.Contains(notes, "k3s") != tc.k3s || strings.Contains(notes, "kubeadm") != tc.kubeadm ||
+			strings.Contains(notes, "cluster-restore.sh") != tc.openshift || strings.Contains(notes, "--datastore-endpoint") != tc.k3s {
 			t.Errorf("%q:\n%s", tc.keys, notes)
 		}
 	}

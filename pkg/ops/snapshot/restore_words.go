@@ -73,7 +73,7 @@ func (r *Restore) bumpNotes() []string {
 		return out
 	}
 	who := "clients that watch"
-	if r.source.kubernetes {
+	if r.source.kubernetes || r.source.openshift {
 		who = "Kubernetes"
 	}
 	return []string{
@@ -178,9 +178,13 @@ func (r *Restore) next() []string {
 	var out []string
 	k3s := r.source.kubernetes && r.source.k3s // /bootstrap/ by itself may be anybody's
 	if k3s {
-		out = append(out, "k3s and RKE2 keep files of their own beside etcd's, and this does not make them: give the snapshot to `k3s server --cluster-reset --cluster-reset-restore-path=FILE` (rke2 likewise), with the server's token of then, which /bootstrap/ in it is encrypted with")
+		out = append(out, "k3s and RKE2 keep files of their own beside etcd's, and this does not make them: give the snapshot to `k3s server --cluster-reset --cluster-reset-restore-path=FILE` (rke2 likewise), with the server's token of then, which /bootstrap/ in it is encrypted with",
+			"where the etcd is not theirs but your own (--datastore-endpoint): stop all k3s servers, and restore it as follows")
 	}
-	kubeadm := r.source.kubernetes && !k3s
+	if r.source.openshift {
+		out = append(out, "OpenShift makes the static pods of etcd and the API servers anew to match: give the folder of the backup, with the snapshot and its static_kuberesources archive, to `/usr/local/bin/cluster-restore.sh DIR` on one control plane host, and start nothing by hand")
+	}
+	kubeadm := r.source.kubernetes && !k3s && !r.source.openshift
 	if kubeadm {
 		out = append(out,
 			"kubeadm, before, on every control plane node: move etcd.yaml and kube-apiserver.yaml out of /etc/kubernetes/manifests",
