@@ -39,7 +39,7 @@ type Object struct {
 	// value, bytes of somebody else. JSON of somebody else has a tree, too.
 	Tree map[string]any
 	// Partial says that Tree is the object's metadata alone, because its kind is
-	// not one of Kubernetes' own.
+	// not one that the types of k8s.io/api have.
 	Partial bool
 	// Secret says that parts of the object must not be shown unless asked for.
 	Secret bool
@@ -91,7 +91,7 @@ func (c *Codec) protobuf(o *Object, body []byte) error {
 	if t, err := ofMessage(meta, gvk, body); err == nil && meta.Name != "" {
 		o.Tree, o.Partial = t, true
 	}
-	return errors.New("not a kind of Kubernetes' own: only its metadata is known")
+	return errors.New("kvd knows no such kind, or not in that version: only its metadata is told")
 }
 
 // ofMessage decodes a message into a typed object, and that into a tree.

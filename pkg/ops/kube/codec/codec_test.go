@@ -312,3 +312,12 @@ func TestKindOfCBOR(t *testing.T) {
 		t.Errorf("%+v of %q", head, raw)
 	}
 }
+
+// An alpha version of an API server before 1.34 is Kubernetes' own, and gone from its types
+// since: what is told does not deny the one.
+func TestVersionThatIsGone(t *testing.T) {
+	o := codec.New().Decode("ipaddresses", []byte("k8s\x00\x0a'\x0a\x1anetworking.k8s.io/v1alpha1\x12\x09IPAddress\x12\x0a\x0a\x08\x0a\x06ip-one\x1a\x00\x22\x00"))
+	if !o.Partial || o.Name != "ip-one" || o.Damaged || !strings.Contains(o.Problem, "version") || strings.Contains(o.Problem, "not a kind of Kubernetes") {
+		t.Errorf("%+v", o)
+	}
+}
