@@ -16,6 +16,7 @@ func checkAdvertised() Check {
 		Name: "advertised URLs", Asks: "can clients and peers use the URLs that members advertise?", IDs: []string{"KVD-NET-002"}, Needs: []Need{NeedView},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
+			apart := in.strangers()
 			for _, m := range in.view().Members {
 				f := Finding{ID: "KVD-NET-002", Severity: Warning, Subject: name(m), ExplainedBy: []string{"KVD-RAFT-012"},
 					Evidence: []Evidence{{What: "client URLs", Text: strings.Join(m.ClientURLs, ","), Source: "member list", At: in.At}, {What: "peer URLs", Text: strings.Join(m.PeerURLs, ","), Source: "member list", At: in.At}}}
@@ -27,6 +28,13 @@ func checkAdvertised() Check {
 				if others := in.elsewhere(m); others != "" {
 					said = append(said, fmt.Sprintf("the peer URL of %s, %s, leads to it on its own machine only, and %s cannot send it a snapshot by it, nor a new member join", name(m), strings.Join(m.PeerURLs, ","), others))
 					f.Remedy = append(f.Remedy, "kvd member update "+name(m)+" --peer-urls URL  # with the address of its machine, where its --listen-peer-urls has to be too")
+				}
+				if why, remedy := in.notReached(m); why != "" {
+					if slices.ContainsFunc(apart, func(a cluster.Member) bool { return a.ID == m.ID }) {
+						f.Severity = Critical
+						why += "; " + names(apart) + " do not reach each other, and are no quorum without another"
+					}
+					said, f.Remedy = append(said, why), append(f.Remedy, remedy)
 				}
 				if len(said) > 0 {
 					f.Summary = strings.Join(said, "; ")

@@ -126,7 +126,7 @@ func (in *Input) noLeader(v cluster.View) (Finding, bool) {
 	if v.Leader != 0 || len(v.Answered()) == 0 {
 		return Finding{}, false
 	}
-	f := Finding{ID: "KVD-RAFT-001", Severity: Critical, Subject: "cluster", ExplainedBy: []string{"KVD-RAFT-002"},
+	f := Finding{ID: "KVD-RAFT-001", Severity: Critical, Subject: "cluster", ExplainedBy: []string{"KVD-RAFT-002", "KVD-NET-002"},
 		Summary: "no member knows a leader: nothing can be written, no lease is renewed and none expires",
 		Remedy:  []string{"kvd member list  # see whether the members reach each other at these peer URLs", "kvd diagnose  # again in a moment: an election takes a second or two"}}
 	if v.QuorumLost() {

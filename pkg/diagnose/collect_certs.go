@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,13 +40,20 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 			places = append(places, place{name(m) + " for peers", u, m.ID})
 		}
 	}
-	found := make([]*Cert, len(places))
+	found, plain := make([]*Cert, len(places)), make([]bool, len(places))
 	var wg sync.WaitGroup
 	for i, p := range places {
-		wg.Go(func() { found[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout) })
+		wg.Go(func() {
+			if found[i], plain[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout); p.peerOf == 0 && !https(p.url) {
+				found[i] = nil // which checkEndpoints says
+			}
+		})
 	}
 	wg.Wait()
 	for i, f := range found {
+		if p := places[i]; p.peerOf != 0 && (plain[i] && https(p.url) || f != nil && !https(p.url)) {
+			c.in.Schemes = append(c.in.Schemes, OtherScheme{Member: p.peerOf, URL: p.url, TLS: f != nil})
+		}
 		if f != nil {
 			f.PeerOf = places[i].peerOf
 			c.in.Certs = append(c.in.Certs, *f)
@@ -61,13 +70,13 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 	}
 }
 
-// shown is the certificate that an https address shows, nil where there is none. It is
+// shown is the certificate that an address shows, nil where there is none. It is
 // shown before a server asks for ours: up to TLS 1.2 one that refuses us, as a peer port
-// does, has ended the handshake by then.
-func shown(ctx context.Context, config *tls.Config, of, address string, timeout time.Duration) (seen *Cert) {
+// does, has ended the handshake by then. plain is that whoever is there speaks no TLS.
+func shown(ctx context.Context, config *tls.Config, of, address string, timeout time.Duration) (seen *Cert, plain bool) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.Port() == "" {
-		return nil
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Port() == "" {
+		return nil, false
 	}
 	config = config.Clone()
 	config.VerifyConnection = func(s tls.ConnectionState) error {
@@ -78,11 +87,15 @@ func shown(ctx context.Context, config *tls.Config, of, address string, timeout 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host); err == nil { // else checkEndpoints says why
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", u.Host)
+	if err == nil { // else checkEndpoints says why
 		_ = conn.Close()
 	}
-	return seen
+	var other tls.RecordHeaderError
+	return seen, errors.As(err, &other)
 }
+
+func https(address string) bool { return strings.HasPrefix(address, "https://") }
 
 func certOf(of string, x *x509.Certificate) *Cert {
 	return &Cert{Of: of, Subject: x.Subject.String(), NotBefore: x.NotBefore, NotAfter: x.NotAfter, Issuer: x.Issuer.String(), Key: hex.EncodeToString(x.AuthorityKeyId)}

@@ -174,6 +174,12 @@ func placeFixtures() []fixture {
 				v.Members[1].PeerURLs = []string{"http://localhost:2380", "http://10.0.0.2:2380"}
 			})
 		}, nil},
+		{"advertised: http in the list, and the peer port speaks TLS", func(w *world) { w.schemes(3) }, []string{"KVD-NET-002 warning"}},
+		{"advertised: two such members, which do not reach each other", func(w *world) { w.schemes(2, 3) }, []string{"KVD-NET-002 critical", "KVD-NET-002 critical"}},
+		{"advertised: http in the list and TLS, beside a URL that is right", func(w *world) {
+			w.schemes(3)
+			w.both(func(v *cluster.View) { v.Members[2].PeerURLs = append(v.Members[2].PeerURLs, "https://10.0.0.3:2381") })
+		}, nil},
 		{"advertised: loopback, with all on one machine", func(w *world) {
 			w.both(func(v *cluster.View) {
 				for i := range v.Members {
@@ -220,4 +226,13 @@ func (w *world) ownCert(days int) {
 	w.cert(days)
 	last := &w.in.Certs[len(w.in.Certs)-1]
 	last.Of, last.Own = "kvd itself, client.crt", true
+}
+
+// schemes has members speak TLS where the list has http.
+func (w *world) schemes(ids ...uint64) {
+	for _, id := range ids {
+		url := fmt.Sprintf("http://10.0.0.%d:2380", id)
+		w.both(func(v *cluster.View) { v.Members[id-1].PeerURLs = []string{url} })
+		w.in.Schemes = append(w.in.Schemes, diagnose.OtherScheme{Member: id, URL: url, TLS: true})
+	}
 }

@@ -34,6 +34,7 @@ type Input struct {
 	Writes    *Writes
 	Ended     *Ended // the member that was read from, if it did not outlive that
 	Certs     []Cert
+	Schemes   []OtherScheme
 	Hashes    []Hash
 	Differing []DifferingKey // keys that differ between members whose hashes do
 	Dirs      []Dir
