@@ -70,6 +70,9 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 	if err := checkVoters(ctx, cfg); err != nil {
 		return nil, err
 	}
+	if err := checkForced(ctx, cfg); err != nil {
+		return nil, err
+	}
 
 	e, err := startEtcd(ctx, cfg, trap)
 	if err != nil {
