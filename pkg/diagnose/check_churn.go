@@ -47,12 +47,22 @@ func (in *Input) churn(w *Writes) (f Finding, measured string, is bool) {
 	if float64(total) < in.Limits.ChurnRevs || share < in.Limits.ChurnShare {
 		return f, good, false
 	}
+	when := "  # when"
+	if in.ofKubernetes(top.Key) {
+		when += "; who does is in kube-apiserver's audit log"
+	}
 	f = Finding{ID: "KVD-CHURN-001", Severity: Warning, Subject: printable(top.Key), Summary: fmt.Sprintf("%s of the latest %s are of one key, %s; %s were written at all",
 		percent(share), counted(total, "revision"), printable(top.Key), counted(w.Distinct, "key")),
-		Remedy: []string{"kvd keys history " + ShellWord(printable(top.Key)) + "  # what changes in it", "kvd wal dump DATA-DIR --key " + ShellWord(printable(top.Key)) + "  # when; who does is in kube-apiserver's audit log", "if it is a counter or a status, write it less often, or elsewhere"}}
+		Remedy: []string{"kvd keys history " + ShellWord(printable(top.Key)) + "  # what changes in it", "kvd wal dump DATA-DIR --key " + ShellWord(printable(top.Key)) + when, "if it is a counter or a status, write it less often, or elsewhere"}}
 	for _, k := range w.Keys {
 		f.Evidence = append(f.Evidence, Evidence{What: "writes to " + printable(k.Key), Value: float64(k.Writes), Unit: Count,
 			Source: fmt.Sprintf("revisions %d to %d of %s", w.From, w.To, w.Member), At: in.At})
 	}
 	return f, "", true
+}
+
+// ofKubernetes reports that a key is one of Kubernetes' objects.
+func (in *Input) ofKubernetes(key []byte) bool {
+	_, ok := in.layout().ResourcePrefix(string(key))
+	return ok
 }

@@ -122,10 +122,7 @@ func (in *Input) kubeRoots() []string {
 	if in.Keys == nil {
 		return nil
 	}
-	layout := in.Keys.Layout
-	if len(layout.Prefixes) == 0 {
-		layout = keys.Default() // nobody told
-	}
+	layout := in.layout()
 	for _, g := range in.Keys.Groups {
 		if g.Resource == "" {
 			continue
@@ -136,6 +133,14 @@ func (in *Input) kubeRoots() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// layout is where Kubernetes' objects are: as told, and as found where keys were read.
+func (in *Input) layout() keys.Layout {
+	if in.Keys == nil || len(in.Keys.Layout.Prefixes) == 0 {
+		return keys.Default()
+	}
+	return in.Keys.Layout
 }
 
 // keyspaceEnd is the end of the range of all keys with a prefix that ends in a slash.

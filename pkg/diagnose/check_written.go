@@ -72,7 +72,10 @@ func (in *Input) written(d memberDelta, rate, history float64, quota int64) Find
 	if n, ok := d.Rate("etcd_mvcc_put_total", nil); ok {
 		f.Evidence = append(f.Evidence, d.evidence("puts", n, Rate), d.evidence("keys more than before", keysMore(d), Count))
 	}
-	remedy := "kvd diagnose --interval 1m  # whether it goes on; who writes is in kube-apiserver's audit log"
+	remedy := "kvd diagnose --interval 1m  # whether it goes on"
+	if w := in.Writes; w == nil || len(w.Groups) == 0 || w.Groups[0].Resource != "" {
+		remedy += "; who writes is in kube-apiserver's audit log"
+	}
 	if w := in.Writes; w != nil && len(w.Groups) > 0 {
 		top := w.Groups[0]
 		f.Subject = top.Name

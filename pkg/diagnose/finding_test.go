@@ -1,7 +1,9 @@
 package diagnose_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"kvd/pkg/diagnose"
 )
@@ -18,6 +20,18 @@ func TestShow(t *testing.T) {
 	} {
 		if got := x.unit.Show(x.v); got != x.want {
 			t.Errorf("%v %s: %q, want %q", x.v, x.unit, got, x.want)
+		}
+	}
+}
+
+// Who wrote a key is in an API server's log only if it is an object of Kubernetes.
+func TestOnlyKubernetesHasAnAuditLog(t *testing.T) {
+	for key, want := range map[string]bool{"/registry/leases/kube-system/x": true, "/service/batman/leader": false, "cilium/.heartbeat": false} {
+		in := &diagnose.Input{At: time.Now(), Limits: diagnose.DefaultLimits(),
+			Writes: &diagnose.Writes{Member: "m1", From: 1, To: 2000, Distinct: 1, Keys: []diagnose.KeyWrites{{Key: []byte(key), Writes: 2000}}}}
+		r := diagnose.Diagnose(in)
+		if len(r.Findings) != 1 || strings.Contains(strings.Join(r.Findings[0].Remedy, "\n"), "audit log") != want {
+			t.Errorf("%s: %+v", key, r.Findings)
 		}
 	}
 }

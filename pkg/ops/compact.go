@@ -95,6 +95,9 @@ func PlanCompact(ctx context.Context, client *cluster.Client, view cluster.View,
 		return nil, err
 	}
 	p := &plan.Plan{Op: "compact", Notes: append(notes(t, facts), o.Watch.look(time.Now(), facts)...)}
+	if o.Watch == nil { // which says who compacts
+		p.Notes = append(p.Notes, nobody(facts)...)
+	}
 	if t.Rev <= facts.Oldest {
 		p.Steps = []plan.Step{alreadyCompacted(t, facts)}
 		return p, nil
@@ -319,6 +322,16 @@ func notes(t target, f compactFacts) []string {
 			"(compact_rev_key holds %d, last written %d revisions ago); clients that lose their place list again", f.KubeRev, f.Head-f.KubeMod))
 	}
 	return out
+}
+
+// nobody says that this once will not be enough. etcd's own compaction is off unless set,
+// and of its clients kube-apiserver alone compacts.
+func nobody(f compactFacts) []string {
+	if f.KubeMod != 0 || f.Oldest > 1 {
+		return nil
+	}
+	return []string{"nothing was compacted before, and no kube-apiserver does it here (there is no compact_rev_key): history fills the file again unless the members get --auto-compaction-retention, " +
+		"or `kvd compact --schedule` runs; where they have it, its first round is yet to come"}
 }
 
 // ignoreCompacted drops the error of a look that came too late: what is

@@ -68,6 +68,7 @@ func (r *recovery) shrinkSteps(ctx context.Context, view cluster.View) ([]plan.S
 		return nil, nil, err
 	}
 	steps = append(steps, defrag.Steps...)
+	said = append(said, nobody(facts)...)
 	if biggest := biggestOf(usage); len(biggest) > 0 {
 		said = append(said, "most of the live data is "+groupsText(biggest))
 	}
