@@ -33,6 +33,9 @@ func (in *Input) behind() []Finding {
 				b = o
 			}
 		}
+		if forkedAt(d, b) > 0 {
+			continue // forked tells: it does not catch up
+		}
 		if f, ok := d.behind(b, group); ok {
 			out = append(out, f)
 		}

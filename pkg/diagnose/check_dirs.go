@@ -28,62 +28,6 @@ type DirLine struct {
 // noLog stands in place of an outcome for a directory with nothing in it.
 const noLog = "no_log"
 
-// compareDirs sets directories side by side and says which is the newest: by the
-// term, then the index of the last entry, as raft compares logs (isUpToDate in
-// raft's log.go), among those on which a start loses nothing.
-func compareDirs(all []Dir) ([]DirLine, string) {
-	var out []DirLine
-	best := -1
-	for _, d := range all {
-		if d.Log == nil {
-			out = append(out, DirLine{Path: d.Path, Starts: noLog})
-			continue
-		}
-		l := DirLine{Path: d.Path, Member: orEmpty(d.Log.Member), Cluster: orEmpty(d.Log.Cluster), Term: d.Log.Numbers.Last.Term, Last: d.Log.Numbers.Last.Index,
-			Commit: d.Log.Numbers.Commit, ConsistentIndex: d.Log.Numbers.Consistent, Starts: string(d.verdict().Outcome), Name: d.name()}
-		if d.DB != nil && d.DB.Content != nil {
-			l.Revision = &d.DB.Content.Revision
-		}
-		out = append(out, l)
-		if d.usable() && (best < 0 || further(l, out[best])) {
-			best = len(out) - 1
-		}
-	}
-	if best < 0 || len(out) < 2 {
-		return out, ""
-	}
-	b := &out[best]
-	b.Newest = true
-	why := fmt.Sprintf("keep %s: its log goes furthest of those that can be used, to term %d, index %d", b.Path, b.Term, b.Last)
-	var same, other, unknown []string
-	for i, l := range out {
-		switch {
-		case i == best, l.Starts == noLog:
-		case l.Cluster == "" || b.Cluster == "":
-			unknown = append(unknown, l.Path)
-		case l.Cluster != b.Cluster:
-			other = append(other, l.Path)
-		case l.Term == b.Term && l.Last == b.Last:
-			same = append(same, l.Path)
-		case l.Last < b.Last:
-			why += fmt.Sprintf("; the log of %s ends %s before", l.Path, counted(b.Last-l.Last, "entry"))
-		}
-	}
-	if len(same) > 0 {
-		why += "; as far as " + list(same)
-	}
-	if len(other) > 0 {
-		why += "; " + list(other) + " belongs to another cluster, whose indexes do not compare"
-	}
-	if len(unknown) > 0 {
-		why += "; of " + list(unknown) + " the cluster is unknown: a log tells it, and there is none"
-		if b.Cluster == "" {
-			why += " in " + b.Path
-		}
-	}
-	return out, why
-}
-
 // orEmpty is an ID, of which 0 is none.
 func orEmpty(id wal.ID) string {
 	if id == 0 {
@@ -135,6 +79,7 @@ func checkDirs() Check {
 			}
 			out = append(out, in.behind()...)
 			out = append(out, in.apart()...)
+			out = append(out, in.forked()...)
 			return out, fmt.Sprintf("%s looked at", counted(len(in.Dirs), "directory"))
 		},
 	}

@@ -25,6 +25,7 @@ type Dir struct {
 	Log    *wal.Verification
 	First  uint64     // index of the oldest entry in the log, 0 where there is none
 	Marks  []wal.Mark // the log's snapshot records
+	Sums   []uint32   // of each entry in the log, from First on, see sumOf
 	DB     *snapshot.Verification
 	Snaps  []SnapFile
 	Left   []LeftFile
@@ -169,13 +170,16 @@ func (in *Input) AddDir(ctx context.Context, path string, o DirOptions, sink pro
 	return nil
 }
 
-// readMarks reads the log's first entry and its snapshot records; up to a damage,
-// of which the verification tells.
+// readMarks reads the log's first entry, the sums of all and its snapshot records; up
+// to a damage, of which the verification tells.
 func (d *Dir) readMarks(ctx context.Context) {
 	_ = wal.Records(ctx, d.Log.Dir, func(r wal.Record) error {
 		switch {
-		case r.Type == wal.EntryType && d.First == 0:
-			d.First = r.Entry.Index
+		case r.Type == wal.EntryType:
+			if d.First == 0 {
+				d.First = r.Entry.Index
+			}
+			d.addSum(&r.Entry)
 		case r.Type == wal.SnapshotType:
 			d.Marks = append(d.Marks, wal.Mark{Snapshot: r.Snapshot, Position: r.Position})
 		}
