@@ -20,10 +20,10 @@ func (d *defragmentation) undisturbed(ctx context.Context, view cluster.View, m 
 		if err != nil {
 			continue
 		}
-		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
+		if s.Defragmenting() {
 			return &fault.Error{Kind: fault.Refused, Cause: "defrag_inflight", Op: "defrag", Subject: m.Label(),
 				Msg:  fmt.Sprintf("gate %q: %s is being defragmented already", "none in flight", other.Label()),
-				Hint: "wait until it is done (etcd_disk_defrag_inflight in its /metrics goes back to 0)"}
+				Hint: "wait until it is done (in its /metrics grpc_server_started_total and grpc_server_handled_total of the method Defragment are equal then)"}
 		}
 		if to := sending(s); other.ID == m.ID && to != "" {
 			return &fault.Error{Kind: fault.Refused, Cause: causeSnapshotInflight, Op: "defrag", Subject: m.Label(),
@@ -49,10 +49,7 @@ func sending(s *metrics.Sample) string {
 	if n, _ := s.Value(metrics.SnapshotSends, nil); n > 0 {
 		return "another member"
 	}
-	method := metrics.Labels{"grpc_service": "etcdserverpb.Maintenance", "grpc_method": "Snapshot"}
-	started, _ := s.Value(metrics.RPCStarted, method)
-	handled, _ := s.Value(metrics.RPCHandled, method)
-	if started > handled {
+	if s.Snapshotting() {
 		return "a client that takes a snapshot"
 	}
 	return ""

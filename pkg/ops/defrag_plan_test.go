@@ -287,6 +287,33 @@ func TestNothingStartsWhileOneIsInFlight(t *testing.T) {
 	}
 }
 
+// TestNothingStartsWhileOneWaitsForItsTurn: of several that ask one member at once, as
+// from a cron job on each host, the gauge knows the one that is at work, and is 0 in the
+// moment between two.
+func TestNothingStartsWhileOneWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	counters := func(started, handled int) string {
+		return defragMetrics(0, handled, 1, 1) + fmt.Sprintf("# TYPE grpc_server_started_total counter\n"+
+			"grpc_server_started_total{grpc_method=\"Defragment\",grpc_service=\"etcdserverpb.Maintenance\",grpc_type=\"unary\"} %d\n"+
+			"# TYPE grpc_server_handled_total counter\n"+
+			"grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Defragment\",grpc_service=\"etcdserverpb.Maintenance\",grpc_type=\"unary\"} %d\n"+
+			"grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"Status\",grpc_service=\"etcdserverpb.Maintenance\",grpc_type=\"unary\"} 9\n", started, handled)
+	}
+	for handled, refused := range map[int]bool{1: true, 2: true, 3: false} {
+		f := &fakeCluster{view: fakeView(1, three()...)}
+		f.metrics = func(uint64) (string, error) { return counters(3, handled), nil }
+		p, err := newDefragmentation(f, fast(), progress.Discard).plan(t.Context(), f.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = p.Check(t.Context()); refused {
+			errorsIs(t, err, fault.Refused, "defrag_inflight")
+		} else if err != nil {
+			t.Errorf("%d of 3 have ended: %v", handled, err)
+		}
+	}
+}
+
 // NOSPACE is no gate, and no reason either: members that gain are defragmented
 // whether it is raised or not, the others are left alone. (Their sizes are
 // counted anew before the plan is made, see trueSizes.)

@@ -211,9 +211,7 @@ func (m *WriteMember) readMetrics(s *metrics.Sample) {
 	if v, ok := s.Value("etcd_debugging_auth_revision", nil); ok {
 		m.AuthRevision = new(uint64(v))
 	}
-	if v, ok := s.Value(metrics.DefragInflight, nil); ok {
-		m.Defrags = v > 0
-	}
+	m.Defrags = s.Defragmenting()
 	if v, ok := s.Value(metrics.QuotaBytes, nil); ok && m.Quota == nil {
 		m.Quota = new(int64(v))
 		if v < 0 {

@@ -93,7 +93,7 @@ func (e *Elector) inflight(ctx context.Context, view cluster.View) (_ counts, at
 			}
 			continue // a member that is being defragmented does not answer its status
 		}
-		if n, _ := s.Value(metrics.DefragInflight, nil); n > 0 {
+		if s.Defragmenting() {
 			return nil, m.Label() + " is being defragmented"
 		}
 		out[m.ID] = completed(s)
