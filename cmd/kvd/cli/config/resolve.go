@@ -101,6 +101,9 @@ func choose(in Input) (source, error) {
 	if name := in.Getenv("KVD_CLUSTER_NAME"); name != "" {
 		return named(in.File, name, "KVD_CLUSTER_NAME")
 	}
+	if domain := in.Getenv(discoverySRV); domain != "" && in.Flags[Endpoints] == "" {
+		return source{}, noSRV(domain)
+	}
 	if v := fromEnv("ETCDCTL", bundleKeys(), in.Getenv); len(v) > 0 {
 		return source{name: "environment ETCDCTL_*", vals: withEndpoint(v), times: fromEnv("ETCDCTL", timeoutKeys(), in.Getenv)}, nil
 	}
@@ -116,6 +119,18 @@ func choose(in Input) (source, error) {
 		return s, nil
 	}
 	return source{name: "default", vals: values{Endpoints: "http://127.0.0.1:2379"}}, nil
+}
+
+// discoverySRV has etcdctl ask DNS where the cluster is, also beside ETCDCTL_ENDPOINTS
+// (etcdctl/v3 ctlv3/command/global.go, endpointsFromCmd).
+const discoverySRV = "ETCDCTL_DISCOVERY_SRV"
+
+// noSRV refuses to take etcdctl's default in its place: on a host that runs an etcd
+// of its own that is another cluster than the one that is meant.
+func noSRV(domain string) error {
+	return &fault.Error{Kind: fault.Usage, Cause: "config_value", Op: "settings", Subject: discoverySRV,
+		Msg:  "it says where the cluster is, and kvd looks up no SRV records",
+		Hint: "give --endpoints or KVD_ENDPOINTS (dig +short SRV _etcd-client-ssl._tcp." + domain + " names hosts and ports; without TLS it is _etcd-client._tcp), or --cluster-name"}
 }
 
 // withEndpoint gives a bundle without endpoints etcdctl's own default.
@@ -149,7 +164,7 @@ func overlay(src source, flags map[string]string) (name string, out []Value) {
 			}
 			continue
 		}
-		if s, ok := src.vals[k]; ok && !(hides(flags, k)) {
+		if s, ok := src.vals[k]; ok && !hides(flags, src.vals, k) {
 			out = append(out, Value{Key: k, text: s, Origin: src.name})
 		}
 	}
@@ -159,17 +174,21 @@ func overlay(src source, flags map[string]string) (name string, out []Value) {
 	return src.name + "; from flags: " + strings.Join(replaced, ", "), out
 }
 
-// hides reports that a given flag also replaces setting k: a user brings a
-// password, and a password is one however it is given.
-func hides(flags map[string]string, k string) bool {
+// hides reports that a given flag also replaces setting k of a source: a user brings
+// a password, and a password is one however it is given. A password without a user
+// beside it is nobody else's, and waits for the flag: a container has the one from a
+// Secret, and the other in its command.
+func hides(flags map[string]string, from values, k string) bool {
 	given := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { _, ok := flags[n]; return ok })
 	}
+	another := from[User] != "" || strings.Contains(flags[User], ":") || flags[User] == ""
+	user := given(User) && another
 	switch k {
 	case Password:
-		return given(User, PasswordFile)
+		return user || given(PasswordFile)
 	case PasswordFile:
-		return given(User, Password)
+		return user || given(Password)
 	}
 	return false
 }

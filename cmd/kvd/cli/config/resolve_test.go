@@ -110,6 +110,16 @@ func TestOrderOfSources(t *testing.T) {
 			prod, dir, dir + "/pki/ca.crt", "me", "mine", 7 * time.Second, 30 * time.Second},
 		{"a password replaces the file's", Input{Flags: map[string]string{Password: "other"}, Getenv: env(), File: f},
 			prod, dir, dir + "/pki/ca.crt", "ops", "other", 7 * time.Second, 30 * time.Second},
+		{"a password without a user waits for the flag", Input{Flags: map[string]string{Endpoints: "c:1", User: "root"}, Getenv: env("KVD_PASSWORD=secret"), Root: kubeadm},
+			[]string{"c:1"}, "environment KVD_*; from flags: --endpoints, --user", "", "root", "secret", 0, 0},
+		{"so does etcdctl's", Input{Flags: map[string]string{User: "root"}, Getenv: env("ETCDCTL_ENDPOINTS=e:1", "ETCDCTL_PASSWORD=secret"), File: f},
+			[]string{"e:1"}, "environment ETCDCTL_*; from flags: --user", "", "root", "secret", 7 * time.Second, 0},
+		{"another user gets no password", Input{Flags: map[string]string{User: "root"}, Getenv: env("KVD_ENDPOINTS=k:1", "KVD_USER=ops", "KVD_PASSWORD=secret")},
+			[]string{"k:1"}, "environment KVD_*; from flags: --user", "", "root", "", 0, 0},
+		{"nor does one that brings its own", Input{Flags: map[string]string{User: "root:mine"}, Getenv: env("KVD_ENDPOINTS=k:1", "KVD_PASSWORD=secret")},
+			[]string{"k:1"}, "environment KVD_*; from flags: --user", "", "root", "mine", 0, 0},
+		{"typed endpoints beside etcdctl's SRV", Input{Flags: map[string]string{Endpoints: "c:1"}, Getenv: env("ETCDCTL_DISCOVERY_SRV=example.com")},
+			[]string{"c:1"}, "flags", "", "", "", 0, 0},
 		{"an empty flag takes away", Input{Flags: map[string]string{User: "", CACert: ""}, Getenv: env(), File: f},
 			prod, dir, "", "", "", 7 * time.Second, 30 * time.Second},
 	} {
@@ -179,6 +189,8 @@ func TestBadValuesNameTheirOrigin(t *testing.T) {
 		{Input{Getenv: env("KVD_ENDPOINTS=a", "KVD_INSECURE_SKIP_TLS_VERIFY=perhaps"), File: f}, "KVD_*"},
 		{Input{Flags: map[string]string{MemberTimeout: "0s"}, Getenv: env(), File: f}, "settings --member-timeout: "},
 		{Input{Flags: map[string]string{PasswordFile: "/no/such"}, Getenv: env(), File: f}, "--password-file"},
+		{Input{Getenv: env("ETCDCTL_DISCOVERY_SRV=example.com"), File: f}, "ETCDCTL_DISCOVERY_SRV"},
+		{Input{Getenv: env("ETCDCTL_DISCOVERY_SRV=example.com", "ETCDCTL_ENDPOINTS=a:1")}, "ETCDCTL_DISCOVERY_SRV"},
 	} {
 		_, err := Resolve(c.in)
 		if fault.KindOf(err) != fault.Usage || !strings.Contains(err.Error(), c.says) {
