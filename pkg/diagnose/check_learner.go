@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 
 	"kvd/pkg/ops/cluster"
 )
@@ -16,6 +17,11 @@ func checkLearner() Check {
 			var out []Finding
 			for _, m := range v.Learners() {
 				out = append(out, in.learner(v, m))
+			}
+			for _, m := range v.Voters() {
+				if f, so := in.inNameOnly(m); so {
+					out = append(out, f)
+				}
 			}
 			return out, "there is none"
 		},
@@ -51,4 +57,29 @@ func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
 		f.Remedy = []string{"see its log: a snapshot that does not get through, a disk that is full", "kvd member remove " + name(m) + "  # if it is not wanted"}
 	}
 	return f
+}
+
+// inNameOnly finds a voter of the member list that is none: etcd forgot that a member is a
+// learner when its peer URLs were changed, in the list and not in raft (UpdateRaftAttributes
+// in server/etcdserver/api/membership/cluster.go of 3.6.11). The member itself remembers
+// until it begins with a snapshot.
+func (in *Input) inNameOnly(m cluster.Member) (Finding, bool) {
+	s := in.Now.Metrics[m.ID]
+	if s == nil {
+		return Finding{}, false
+	}
+	if v, ok := s.Value("etcd_server_is_learner", nil); !ok || v == 0 {
+		return Finding{}, false
+	}
+	f := Finding{ID: "KVD-RAFT-006", Severity: Warning, Subject: name(m),
+		Summary: name(m) + " is a voter in the member list and says of itself that it is a learner: etcd before 3.5.31 and 3.6.12 makes that of a learner whose peer URLs are changed (etcd issue 21694); it does not vote, cannot be promoted, and is counted for the quorum by who goes by the list",
+		Evidence: []Evidence{{What: "role", Text: "voter", Source: "member list", At: in.At},
+			{What: "etcd_server_is_learner", Value: 1, Unit: Count, Source: "metrics of " + name(m), At: in.At}},
+		Remedy: []string{"kvd member remove " + name(m), "kvd member add " + name(m) + " --peer-urls " + strings.Join(m.PeerURLs, ",") + "  # with an empty data dir, and its peer URLs as they are to stay"}}
+	if m.Status != nil {
+		if v, ok := parse(m.Status.Version); ok && v.Major == 3 && v.Minor < 6 { // which set the metric by entries of the log alone
+			f.Remedy = append([]string{"restart " + name(m) + " and look again  # one that heard of its promotion by a snapshot says so until then, and is well"}, f.Remedy...)
+		}
+	}
+	return f, true
 }

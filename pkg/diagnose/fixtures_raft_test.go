@@ -151,6 +151,7 @@ func raftFixtures() []fixture {
 			w.status(2, func(s *cluster.Status) { s.AppliedIndex -= 6000 })
 		}, []string{"KVD-RAFT-005 critical"}},
 
+		{"learners: a voter that is one", func(w *world) { w.gauge(3, "etcd_server_is_learner", 1, 1) }, []string{"KVD-RAFT-006 warning"}},
 		{"learner: caught up", func(w *world) {
 			w.fourth(func(m *cluster.Member) { m.Learner, m.Status.Learner = true, true })
 		}, []string{"KVD-RAFT-006 info"}},

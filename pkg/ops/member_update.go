@@ -83,6 +83,10 @@ func (r *relocation) may(view cluster.View) error {
 	if err := r.c.sound(view, r.m.ID); err != nil {
 		return err
 	}
+	if old := learnersStay().without(view); r.m.Learner && len(old) > 0 {
+		return r.c.refused("learner_becomes_voter", r.m.Label(), fmt.Sprintf("is a learner, and etcd %s of %s makes a voter of it in the member list when its peer URLs change: it never votes then, and cannot be promoted (etcd issue 21694)",
+			old[0].Status.Version, labels(old)), "promote it first, or remove it and add it with the new peer URL; etcd 3.5.31, 3.6.12 and later keep it as it is")
+	}
 	others := without(view, map[uint64]bool{r.m.ID: true})
 	if taken := withPeerURL(others.Members, r.urls); len(taken) > 0 {
 		return r.c.refused(cluster.CausePeerURLExists, r.m.Label(), "the peer URL belongs to "+labels(taken), "each member has URLs of its own; see `kvd member list`")

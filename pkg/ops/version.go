@@ -47,6 +47,10 @@ func probesByPurpose() since { return since{{3, 4, 29}, {3, 5, 11}, {3, 6, 0}} }
 // it takes a write (server/storage/backend, hooks).
 func commitsOnRequest() since { return since{{3, 5, 0}} }
 
+// learnersStay: a learner that gets other peer URLs stays one in the member list (etcd issue
+// 21694; UpdateRaftAttributes in server/etcdserver/api/membership/cluster.go).
+func learnersStay() since { return since{{3, 5, 31}, {3, 6, 12}, {3, 7, 0}} }
+
 // parseVersion reads "3.7.3" or "3.7.0-rc.1"; of the latter only the numbers
 // matter here.
 func parseVersion(s string) (n release, ok bool) {
