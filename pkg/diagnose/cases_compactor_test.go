@@ -196,3 +196,23 @@ func TestCaseClustersBelowOtherPrefixes(t *testing.T) {
 	belongs(t, r, "KVD-AUTH-001 info", "KVD-SPACE-009 warning")
 	mentions(t, finding(t, r, "KVD-AUTH-001").Summary, "2 users", "/tenants/a/")
 }
+
+// An API server writes into its marker the revision that etcd told it: one that is yet
+// to come was there before a restore.
+func TestCaseMarkerAhead(t *testing.T) {
+	t.Parallel()
+	c := shape{}.start(t)
+	put(t, c.Client(t), "/registry/pods/a/p", 20, 20, 50)
+	if _, err := c.Client(t).Put(t.Context(), "compact_rev_key", "21"); err != nil {
+		t.Fatal(err)
+	}
+	belongs(t, look(t, connect(t, c)))
+	if _, err := c.Client(t).Put(t.Context(), "compact_rev_key", "931"); err != nil {
+		t.Fatal(err)
+	}
+	r := look(t, connect(t, c))
+	belongs(t, r, "KVD-OPS-007 warning")
+	f := finding(t, r, "KVD-OPS-007")
+	mentions(t, f.Summary, "931", "compact_rev_key", "restore without a bump")
+	mentions(t, f.Remedy[0], "snapshot save")
+}

@@ -25,6 +25,9 @@ func checkWentBack() Check {
 			best := furthestFile(all)
 			if head > 0 {
 				measured = fmt.Sprintf("at revision %d, and nothing that is known was further", head)
+				if c := in.Compactor; c != nil && c.Compacts > max(head, c.Head) {
+					return append(out, in.markedFurther(max(head, c.Head))), measured
+				}
 				if best.revision > head {
 					out = append(out, wentBack("cluster", best.path, best.revision, head, best.evidence(), Evidence{What: "revision of the cluster", Value: float64(head), Unit: Index, Source: "status of all", At: in.At}))
 				}
@@ -47,6 +50,18 @@ func checkWentBack() Check {
 			return out, fmt.Sprintf("the furthest is %s, at revision %d", best.path, best.revision)
 		},
 	}
+}
+
+// markedFurther reports an API server that has seen a later revision than there is: it
+// writes into its marker the one that etcd told it with its last attempt, 5 minutes
+// before (compact in k8s.io/apiserver, storage/etcd3/compact.go).
+func (in *Input) markedFurther(head int64) Finding {
+	c := in.Compactor
+	f := wentBack("cluster", "", c.Compacts, head, Evidence{What: "revision in " + c.Key, Value: float64(c.Compacts), Unit: Index, Source: c.Source, At: in.At},
+		Evidence{What: "head revision", Value: float64(head), Unit: Index, Source: c.Source, At: in.At})
+	f.Summary = fmt.Sprintf("the revision has gone back from %d or more, which an API server has written into %s, to %d, as a restore without a bump does: "+
+		"a client that has seen more waits without an error for changes, and hears nothing of those up to there", c.Compacts, c.Key, head)
+	return f
 }
 
 // memberWentBack finds members that are behind where they were at the first look.
@@ -121,6 +136,12 @@ func wentBack(who, by string, was, is int64, e ...Evidence) Finding {
 		Summary: fmt.Sprintf("%s has gone back from revision %d to %d, which only a restore does: a client that has seen more waits without an error for changes that it takes for old", who, was, is),
 		Remedy: []string{"restart every client that watches or keeps what it has read (kube-apiserver, its controllers, kubelets)",
 			"kvd snapshot restore FILE --bump-revision auto --data-dir NEW  # or restore again before they go on, so that each watch ends"}}
+	if who == "cluster" { // it runs, and has what was written since
+		f.Remedy = []string{"kvd snapshot save now.db  # as it is, while nothing writes: an older one lacks what was written since",
+			"kvd snapshot restore now.db --bump-revision auto --data-dir NEW  # all members stopped, the same on each: every watch then ends, and its client lists anew by itself",
+			"or restart every client that watches or keeps what it has read (kube-apiserver, its controllers, kubelets, agents)",
+			"don't write until the old revision is passed: watches then go on, and have missed all before"}
+	}
 	if by != "" {
 		if who == "cluster" {
 			who = "the cluster"

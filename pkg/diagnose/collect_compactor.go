@@ -3,6 +3,7 @@ package diagnose
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ func (c *collector) compactor(ctx context.Context, mc *cluster.MemberClient) {
 	out := Compactor{Key: keys.CompactRevKey, Head: c.in.Keys.Revision, Source: "Leases and " + keys.CompactRevKey + " of " + mc.Label()}
 	if len(r.Kvs) == 1 {
 		out.ModRevision = r.Kvs[0].ModRevision
+		out.Compacts, _ = strconv.ParseInt(string(r.Kvs[0].Value), 10, 64) //nolint:errcheck // 0 is none
 	} else if len(prefixes) == 0 {
 		return // not Kubernetes'
 	}

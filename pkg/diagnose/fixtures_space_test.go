@@ -130,6 +130,12 @@ func spaceFixtures() []fixture {
 		{"API server compacts: it never did, for an hour", func(w *world) {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: time.Hour, Kept: time.Hour, Source: "Leases"}
 		}, []string{"KVD-SPACE-009 warning"}},
+		{"revisions kept: an API server's marker is ahead of the cluster", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50100, Compacts: 90000, Head: 50200, Source: "m1"}
+		}, []string{"KVD-OPS-007 warning"}},
+		{"revisions kept: an API server's marker is where it should be", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50200, Compacts: 50200, Head: 50200, Source: "m1"}
+		}, nil},
 		{"API server compacts: it is up for three minutes", func(w *world) {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 3 * time.Minute, Kept: 3 * time.Minute, Source: "Leases"}
 		}, nil},

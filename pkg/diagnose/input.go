@@ -98,6 +98,7 @@ type LeaseLook struct {
 type Compactor struct {
 	Key         string
 	ModRevision int64 // when it was last written; 0: it is not there
+	Compacts    int64 // the revision in it, which an API server compacts to next; 0: none is
 	Head        int64
 	Age         time.Duration // since it was written, or since the oldest object; 0 where nothing tells
 	Kept        time.Duration // how far history reaches back; 0 where nothing tells
