@@ -19,7 +19,11 @@ func checkEndpoints() Check {
 				if m.Started() && m.Err != nil && !refusesUs(m.Err) {
 					f := silent(name(m), m.Endpoint, m.Err)
 					f.Evidence[0].At = m.At
+					e, by, starved := in.snapshotFails(m)
 					switch {
+					case starved:
+						f.Why = fmt.Sprintf("it is too far behind for the log, and %s cannot send it the snapshot that it needs, for which it connects to %s: it may hear all and vote, but takes nothing, so that no write can count on it", by, list(m.PeerURLs))
+						f.Evidence, f.Remedy = append(f.Evidence, e), append(f.Remedy, reachForSnapshot(m, by)...)
 					case m.Learner:
 						f.Why = "a learner does not vote, so that as many failures are survived as before; but it falls behind, and clients that know it only are cut off"
 					case in.heardBy(v, m) != "":

@@ -38,7 +38,11 @@ func checkLag() Check {
 					worst, furthest = w, fmt.Sprintf("%s is the furthest behind, by %s", name(m), entries(w))
 				}
 				if float64(min(lag, lagBefore)) >= in.Limits.LagEntries {
-					out = append(out, lagging(m, lag, lagBefore))
+					f := lagging(m, lag, lagBefore)
+					if e, by, starved := in.snapshotFails(m); starved {
+						f.Evidence, f.Remedy = append(f.Evidence, e), append(reachForSnapshot(m, by), f.Remedy...)
+					}
+					out = append(out, f)
 				}
 				if float64(min(gap, gapBefore)) >= in.Limits.ApplyGap {
 					out = append(out, notApplying(m, gap, gapBefore))

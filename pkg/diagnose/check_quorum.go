@@ -105,12 +105,16 @@ func (in *Input) runUnseen() []cluster.Member {
 // heardBy names who has received something from a member between the looks, at both of
 // which that did not answer here: the leader, or whoever hears from the leader. The connection that stands
 // (etcd_network_active_peers) would prove little: it stands for long to one that hangs.
+// Nor is a member heard that waits for a snapshot in vain.
 func (in *Input) heardBy(v cluster.View, m cluster.Member) string {
 	if in.Before == nil || v.Leader == 0 {
 		return ""
 	}
 	if before, ok := in.Before.View.MemberByID(m.ID); !ok || before.Status != nil {
 		return "" // it may have ended since
+	}
+	if _, _, starved := in.snapshotFails(m); starved {
+		return "" // it has no entry of those that it would have to have for a write
 	}
 	for _, d := range in.deltas() {
 		if n, _ := d.Counter("etcd_network_peer_received_bytes_total", metrics.Labels{"From": cluster.FormatID(m.ID)}); n > 0 && (d.Member.ID == v.Leader || m.ID == v.Leader) {

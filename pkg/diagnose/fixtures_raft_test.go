@@ -52,6 +52,11 @@ func raftFixtures() []fixture {
 			w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 0)
 			w.gauge(1, `etcd_network_active_peers{Local="1",Remote="3"}`, 1, 1) // as of one that hangs
 		}, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
+		{"quorum: one of three is heard, and gets no snapshot", func(w *world) {
+			w.down(3, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoAnswer, Msg: "nobody answers"})
+			w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 4000)
+			w.grow(1, `etcd_network_snapshot_send_failures{To="3"}`, 90)
+		}, []string{"KVD-NET-001 warning", "KVD-RAFT-007 warning"}},
 		{"quorum: one of three has just ended", func(w *world) {
 			old := w.in.Before.View.Members[2]
 			w.down(3, refused("http://10.0.0.3:2379"))

@@ -188,6 +188,20 @@ func TestRemedyOfSilence(t *testing.T) {
 	}
 }
 
+// A member that hears all and is sent no snapshot has moved, or has the certificate of
+// where it was: that is not said to survive as many failures as before.
+func TestRemedyOfAMemberWithoutItsSnapshot(t *testing.T) {
+	w := healthy()
+	w.down(3, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoAnswer, Msg: "nobody answers"})
+	w.grow(1, `etcd_network_peer_received_bytes_total{From="3"}`, 4000)
+	w.grow(1, `etcd_network_snapshot_send_failures{To="3"}`, 90)
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-NET-001")
+	mentions(t, f.Why, "cannot send it the snapshot", "no write can count on it")
+	if !slices.Contains(commands(f), "kvd member update m3 --peer-urls URL") {
+		t.Errorf("%q", f.Remedy)
+	}
+}
+
 // A member that does not come up is told whose certificates it lacks, where one CA has
 // issued all others'; where members have several, or it answers, that says nothing.
 func TestRemedyOfAnotherCA(t *testing.T) {
