@@ -145,7 +145,7 @@ func (c *collector) moment(ctx context.Context) (*Moment, error) {
 		}
 		asked++
 		wg.Go(func() {
-			s, err := metrics.Fetch(ctx, c.http, at)
+			s, err := metrics.FetchOf(ctx, c.http, at, one.ID)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

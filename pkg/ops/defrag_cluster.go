@@ -54,5 +54,5 @@ func (l *liveCluster) MoveLeader(ctx context.Context, from, to uint64) error {
 }
 
 func (l *liveCluster) Metrics(ctx context.Context, m cluster.Member) (*metrics.Sample, error) {
-	return metrics.Fetch(ctx, l.http, l.urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
+	return metrics.FetchOf(ctx, l.http, l.urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint), m.ID)
 }

@@ -177,7 +177,7 @@ func (c *writeCollector) look(ctx context.Context) error {
 			continue
 		}
 		wg.Go(func() {
-			if s, err := metrics.Fetch(fetching, c.http, urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint)); err == nil {
+			if s, err := metrics.FetchOf(fetching, c.http, urls.For(m.Name, cluster.FormatID(m.ID), m.Endpoint), m.ID); err == nil {
 				m.readMetrics(s)
 			}
 		})

@@ -49,7 +49,7 @@ func (c *membership) MoveLeader(ctx context.Context, from, to uint64) error {
 func (c *membership) Metrics(ctx context.Context, m cluster.Member) (*metrics.Sample, error) {
 	http := c.client.HTTPClient()
 	defer http.CloseIdleConnections()
-	return metrics.Fetch(ctx, http, metrics.Overrides{}.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
+	return metrics.FetchOf(ctx, http, metrics.Overrides{}.For(m.Name, cluster.FormatID(m.ID), m.Endpoint), m.ID)
 }
 
 var _ leaderCluster = (*membership)(nil)

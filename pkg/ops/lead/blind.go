@@ -86,7 +86,7 @@ func (e *Elector) inflight(ctx context.Context, view cluster.View) (_ counts, at
 	defer http.CloseIdleConnections()
 	out := counts{}
 	for _, m := range view.Members {
-		s, err := metrics.Fetch(ctx, http, e.opts.Metrics.For(m.Name, cluster.FormatID(m.ID), m.Endpoint))
+		s, err := metrics.FetchOf(ctx, http, e.opts.Metrics.For(m.Name, cluster.FormatID(m.ID), m.Endpoint), m.ID)
 		if err != nil {
 			if m.Status == nil {
 				return nil, fmt.Sprintf("%s answers neither its status nor its metrics, so whether it is being defragmented is not known", m.Label())
