@@ -50,10 +50,11 @@ func watchSignals(parent context.Context, errOut io.Writer) (context.Context, *i
 	in := &interrupts{cancel: cancel, ended: ctx.Done(), errOut: errOut, stop: make(chan struct{})}
 	ch := make(chan os.Signal, 3)
 	signal.Notify(ch, endings()...)
-	// Caught and dropped: a reader that leaves must not kill a plan half-way. The
-	// write returns EPIPE instead. (Ignored, it would be inherited by hooks.)
+	// Caught and dropped: a reader that leaves, or a file that reaches its limit
+	// (ulimit -f, LimitFSIZE), must not kill a plan half-way. The write returns EPIPE or
+	// EFBIG instead. (Ignored, it would be inherited by hooks.)
 	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
+	signal.Notify(pipes, syscall.SIGPIPE, syscall.SIGXFSZ)
 	done := make(chan struct{})
 	go func() {
 		for {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -95,6 +96,12 @@ func (c Config) check() error {
 	if len(c.Endpoints) == 0 {
 		return &fault.Error{Kind: fault.Usage, Cause: CauseNoEndpoint, Msg: "no endpoint given",
 			Hint: "give one with --endpoints, for example --endpoints https://10.0.0.1:2379"}
+	}
+	for _, ep := range c.Endpoints {
+		if u, err := url.Parse(ep); err == nil && u.User != nil {
+			return &fault.Error{Kind: fault.Usage, Cause: CauseBadEndpoint, Subject: u.Redacted(), // else it is in every log
+				Msg: "etcd takes no user from an endpoint", Hint: "give it with --user, and the password with KVD_PASSWORD or --password-file"}
+		}
 	}
 	for _, f := range []struct{ flag, path string }{{"--cacert", c.CACert}, {"--cert", c.Cert}, {"--key", c.Key}} {
 		if f.path == "" {

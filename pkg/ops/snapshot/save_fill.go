@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,10 +33,21 @@ func (s *save) fill(ctx context.Context, stream *cluster.SnapshotStream, target 
 	}
 	raw, err := spool.Temp(s.o.spoolDir())
 	if err != nil {
-		return nil, err
+		return nil, spoolError(err)
 	}
 	m, err := s.fillSpooled(ctx, stream, raw, target)
 	return m, errors.Join(err, raw.Close())
+}
+
+// spoolError is that of a folder in which no file can be made: in a container that is
+// often the whole root.
+func spoolError(err error) error {
+	var at *os.PathError
+	var e *fault.Error
+	if !errors.As(err, &at) || !errors.As(fileError(opSave, filepath.Dir(at.Path), err), &e) {
+		return err
+	}
+	return e.WithHint("a folder to put the snapshot into while it is checked: name another one with --spool-dir; --verify=hash does without")
 }
 
 // fillStraight: into the target, which is checked while it goes to the disk.

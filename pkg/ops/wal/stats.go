@@ -154,6 +154,9 @@ func gather(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 // finish makes lists of what was counted.
 func (c *counter) finish() *Stats {
 	s := &c.out
+	// Empty lists, and none that is null: a script goes through them all the same.
+	s.Types, s.Prefixes, s.Keys, s.Leases = []TypeAmount{}, []PrefixAmount{}, []KeyAmount{}, []LeaseAmount{}
+	s.Biggest, s.Segments = append([]BigEntry{}, s.Biggest...), append([]SegmentAmount{}, s.Segments...)
 	for t, a := range c.types {
 		s.Types = append(s.Types, TypeAmount{t, c.share(*a)})
 	}

@@ -188,3 +188,21 @@ func TestStatsFolders(t *testing.T) {
 		}
 	}
 }
+
+// A list is a list, also where nothing is in it: `jq '.leases[]'` fails at null.
+func TestStatsListsAreNeverNull(t *testing.T) {
+	for name, requests := range map[string][]*pb.InternalRaftRequest{"nothing": nil, "a put without a lease": {put("a", "1", 0)}} {
+		l := newLog(t)
+		for i, r := range requests {
+			l.add(uint64(i), r)
+		}
+		s, err := GatherStats(t.Context(), l.dir, DefaultStatsOptions())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		raw, err := json.Marshal(s)
+		if err != nil || strings.Contains(string(raw), "null") {
+			t.Errorf("%s: %s, %v", name, raw, err)
+		}
+	}
+}

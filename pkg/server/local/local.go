@@ -117,7 +117,7 @@ func New(o Options) (*Cluster, error) {
 		c.root, c.lock, err = makeTemp()
 	}
 	if err != nil {
-		return nil, failed("prepare", "", err, "a folder for the members' data could not be made", "check free space and permissions")
+		return nil, failed("prepare", "", err, "a folder for the members' data could not be made", "check free space and permissions, or name another folder with TMPDIR: an image without /tmp, or with a read-only root, has none")
 	}
 	if c.root, err = filepath.Abs(c.root); err != nil {
 		return nil, errors.Join(failed("prepare", c.root, err, "", ""), c.Close())

@@ -327,10 +327,16 @@ func TestStartFails(t *testing.T) {
 	if err := os.WriteFile(hang, []byte("#!/bin/sh\necho waiting\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	// As the kernel ends a server for which a container's limit is too small.
+	killed := filepath.Join(t.TempDir(), "killed")
+	if err := os.WriteFile(killed, []byte("#!/bin/sh\necho waiting >&2\nkill -9 $$\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name, want, cause string
 		o                 local.Options
 	}{
+		{"killed", "was killed (SIGKILL) before it was ready, and not by kvd", "exited", local.Options{Command: local.Command{Path: killed}}},
 		{"bad flag", "flag provided but not defined: -nope", "exited", local.Options{Command: kvd, Args: []string{"--nope"}}},
 		{"no such program", "no such file", "", local.Options{Command: local.Command{Path: "/nowhere/etcd"}}},
 		{"never ready", "waiting", "not_ready", local.Options{Command: local.Command{Path: hang}, ReadyTimeout: 300 * time.Millisecond}},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"kvd/pkg/ops/fault"
@@ -75,6 +76,11 @@ func (m *member) health(ctx context.Context, client *http.Client) string {
 }
 
 func (m *member) endedEarly(p *process) error {
+	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL {
+		return &fault.Error{Kind: fault.Unavailable, Cause: CauseExited, Op: "start", Subject: m.name,
+			Msg:  "was killed (SIGKILL) before it was ready, and not by kvd", // whatever it said last is not why
+			Hint: "a kernel that is short of memory does that: look at the limit of this container or service, and at what the kernel's log (dmesg) says of it"}
+	}
 	words := lastWords(m.logPath())
 	e := &fault.Error{Kind: fault.Unavailable, Cause: CauseExited, Op: "start", Subject: m.name,
 		Msg:  fmt.Sprintf("ended with %s before it was ready: %s", p.cmd.ProcessState, words),
