@@ -27,7 +27,7 @@ func checkNoSpace() Check {
 			}
 			f := Finding{ID: "KVD-SPACE-001", Severity: Critical, Subject: names(raised),
 				Summary:     "NOSPACE is raised by " + names(raised) + ": every put, and every transaction with a put in it, is refused",
-				ExplainedBy: []string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007"}}
+				ExplainedBy: []string{"KVD-SPACE-003", "KVD-SPACE-004", "KVD-SPACE-005", "KVD-SPACE-007", "KVD-CHURN-001"}}
 			room := true
 			for _, m := range v.Answered() {
 				f.Evidence = append(f.Evidence, status(m, "file of "+name(m), float64(m.Status.DBSize), Bytes))
@@ -48,12 +48,29 @@ func checkNoSpace() Check {
 				f.ExplainedBy = nil
 				f.Remedy = []string{"kvd alarm disarm"}
 			default:
-				f.Remedy = []string{"kvd alarm recover --dry-run", "kvd alarm recover"}
+				f.Remedy = append(in.beforeRescue(), "kvd alarm recover --dry-run", "kvd alarm recover")
 			}
 			f.Remedy = append(f.Remedy, "probe /livez, or /health?exclude=NOSPACE: a liveness probe on /health restarts etcd again and again, and a restart frees nothing")
 			return []Finding{f}, ""
 		},
 	}
+}
+
+// beforeRescue is what has to come first, or what is freed is full again at once: leases
+// are not freed by it, and whoever wrote one key again and again goes on with the first
+// second after. Until then its writes are refused and make no revision, so that only
+// what it did before shows.
+func (in *Input) beforeRescue() []string {
+	var out []string
+	if _, full := in.fullOfLeases(); full {
+		out = append(out, leasesOfNobody)
+	}
+	if in.Writes != nil {
+		if f, _, is := in.churn(in.Writes); is {
+			out = append(out, "stop whoever writes "+f.Subject+" first (KVD-CHURN-001): it goes on as soon as the alarm is gone")
+		}
+	}
+	return out
 }
 
 // probes are what members answered at the paths that probes ask.

@@ -21,7 +21,9 @@ func checkLeaseKeys() Check {
 					Evidence: []Evidence{{What: "keys", Value: float64(one.Keys), Unit: Count, Source: "lease of " + l.Member, At: in.At}, {What: "granted for", Value: float64(one.Granted), Unit: Seconds, Source: "lease of " + l.Member, At: in.At}},
 					Remedy:   []string{"kvd lease show " + one.ID, shardLeases}})
 			}
-			if float64(l.Total) >= in.Limits.Leases {
+			if f, full := in.fullOfLeases(); full {
+				out = append(out, f)
+			} else if float64(l.Total) >= in.Limits.Leases {
 				out = append(out, Finding{ID: "KVD-LEASE-003", Severity: Warning, Subject: "cluster", Summary: fmt.Sprintf("there are %s: each is looked at by the leader, and all are begun anew by an election", counted(l.Total, "lease")),
 					Evidence: []Evidence{{What: "leases", Value: float64(l.Total), Unit: Count, Source: "list of " + l.Member, At: in.At}},
 					Remedy:   []string{"kvd lease list --keys", "find the client that makes a lease per request"}})
@@ -30,6 +32,29 @@ func checkLeaseKeys() Check {
 		},
 	}
 }
+
+// fullOfLeases reports leases, however few, that take most of a file which is near its
+// quota: they are no keys and have no history, so that nothing else shows them, and what
+// frees everything else leaves them.
+func (in *Input) fullOfLeases() (Finding, bool) {
+	for _, m := range in.view().Answered() {
+		used, ok := m.Status.UsageRatio()
+		share := float64(in.leaseBytes()) / float64(max(1, m.Status.DBSize))
+		if !ok || used < in.Limits.QuotaWarning || share < in.Limits.ShareRatio {
+			continue
+		}
+		return Finding{ID: "KVD-LEASE-003", Severity: Warning, Subject: "cluster",
+			Summary: fmt.Sprintf("%s take about %s of the file of %s, which is at %s of its quota: no compaction frees them, and a defragmentation packs them and no more", counted(in.Leases.Total, "lease"),
+				percent(min(1, share)), name(m), percent(used)),
+			Evidence: []Evidence{{What: "leases", Value: float64(in.Leases.Total), Unit: Count, Source: "list of " + in.Leases.Member, At: in.At}, status(m, "file of "+name(m), float64(m.Status.DBSize), Bytes),
+				{What: "about what they take", Value: float64(in.leaseBytes()), Unit: Bytes, Source: "62 bytes each", At: in.At}},
+			Remedy: []string{leasesOfNobody, "find the client that makes a lease per request, and stop it"}}, true
+	}
+	return Finding{}, false
+}
+
+// leasesOfNobody is what frees a file that is full of leases, under NOSPACE too.
+const leasesOfNobody = "kvd lease list --keys --limit 0 --rate 2000  # those without keys can go, by `etcdctl lease revoke ID`, also while NOSPACE is raised; the others take their keys along"
 
 // shardLeases is what helps against many keys on one lease.
 const shardLeases = "use more leases with fewer keys on each; kube-apiserver puts 1000 events on one"

@@ -69,6 +69,17 @@ func spaceFixtures() []fixture {
 			w.stored(20, 1, 41, 20*1024)
 			w.in.Leases.Total = 106000
 		}, []string{"KVD-LEASE-003 warning", "KVD-SPACE-001 critical", "KVD-SPACE-002 critical", "KVD-SPACE-002 critical"}},
+		{"nospace: full of fewer leases, by its quota", func(w *world) {
+			w.alarm(1, cluster.AlarmNoSpace)
+			w.fill(4*mib, 4*mib, 4*mib)
+			w.stored(20, 1, 41, 20*1024)
+			w.in.Leases.Total = 45000
+		}, []string{"KVD-LEASE-003 warning", "KVD-SPACE-001 critical", "KVD-SPACE-002 critical", "KVD-SPACE-002 critical"}},
+		{"leases: as many in a file that is far from its quota", func(w *world) {
+			w.fill(64*mib, 4*mib, 4*mib)
+			w.stored(20, 1, 41, 20*1024)
+			w.in.Leases.Total = 45000
+		}, nil},
 		{"nospace: full of live data", func(w *world) {
 			for id := uint64(1); id <= 3; id++ {
 				w.alarm(id, cluster.AlarmNoSpace)

@@ -188,6 +188,25 @@ func TestRemedyOfSilence(t *testing.T) {
 	}
 }
 
+// What a rescue does not free, and who fills it again, comes before the rescue.
+func TestWhatComesBeforeARescue(t *testing.T) {
+	w := healthy()
+	w.alarm(1, cluster.AlarmNoSpace)
+	w.fill(4*mib, 4*mib, 4*mib)
+	w.in.Leases.Total = 45000
+	w.in.Writes = &diagnose.Writes{Member: "m2", From: 45201, To: 50200, Distinct: 9, Keys: []diagnose.KeyWrites{{Key: []byte("/registry/x.io/certs/a/b"), Writes: 4900}}}
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-SPACE-001")
+	rescue := slices.Index(f.Remedy, "kvd alarm recover --dry-run")
+	for _, before := range []string{"kvd lease list --keys", "stop whoever writes /registry/x.io/certs/a/b first"} {
+		if i := slices.IndexFunc(f.Remedy, func(r string) bool { return strings.HasPrefix(r, before) }); i < 0 || i > rescue {
+			t.Errorf("%q is not before the rescue: %q", before, f.Remedy)
+		}
+	}
+	if !slices.Contains(f.ExplainedBy, "KVD-CHURN-001") || !slices.Contains(f.ExplainedBy, "KVD-LEASE-003") {
+		t.Errorf("explained by %q", f.ExplainedBy)
+	}
+}
+
 // A member that hears all and is sent no snapshot has moved, or has the certificate of
 // where it was: that is not said to survive as many failures as before.
 func TestRemedyOfAMemberWithoutItsSnapshot(t *testing.T) {
