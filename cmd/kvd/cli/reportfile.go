@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"kvd/pkg/ops/atomicfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -58,7 +59,7 @@ func (r *reportFile) write(v any) error {
 	if r.f == nil {
 		return nil
 	}
-	return errors.Join(json.NewEncoder(r.f).Encode(v), r.f.Sync())
+	return errors.Join(json.NewEncoder(r.f).Encode(v), atomicfile.Sync(r.f))
 }
 
 func (r *reportFile) close() error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Write puts content under path, over whatever file is there.
@@ -83,11 +84,22 @@ func linkAndRemove(from, to string) error {
 	return os.Remove(from)
 }
 
+// Sync makes what was written last, as far as there is such a thing. A pipe, a terminal
+// and /dev/null have none, nor have folders on some file systems of shares: they say that
+// the argument is invalid, and there is nothing more to be done then.
+func Sync(f *os.File) error {
+	err := f.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
 // SyncDir makes the names in a folder last.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(Sync(d), d.Close())
 }

@@ -132,7 +132,7 @@ func dialCause(t dialTarget, err error) *fault.Error {
 // silent is for a port that accepts a connection and says nothing.
 func silent() *fault.Error {
 	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNoAnswer, Msg: "the port accepts connections, and nobody answers",
-		Hint: "the process hangs or is stopped; or etcd is starting: it serves clients only once it has found a quorum of its peers. See its log"}
+		Hint: "the process hangs or is stopped; or etcd is starting: it serves clients only once it has found a quorum of its peers. See its log. If it is far away or overloaded, give it more time with --dial-timeout"}
 }
 
 // silentHangUp is for a port that accepts a connection and ends it without a word, which
