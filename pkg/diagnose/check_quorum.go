@@ -36,7 +36,11 @@ func waysOut(v cluster.View) []string {
 	if best != "" {
 		which += ": of those that answer that of " + best
 	}
-	return []string{"start " + list(down) + " again: with a quorum nothing is lost",
+	first := "start " + list(down) + " again: with a quorum nothing is lost"
+	if n := v.Quorum() - v.VotersAlive(); n < len(down) {
+		first = fmt.Sprintf("start %d of %s again: with a quorum nothing is lost", n, list(down))
+	}
+	return []string{first, "restart none of those that answer: without a quorum one that starts answers nobody, not even what it still has",
 		"only if they are gone for good: stop every member that still runs, and keep copies of all data dirs",
 		"kvd diagnose --data-dir DIR --data-dir DIR  # " + which,
 		"start its member once with kvd serve --force-new-cluster and its own flags, as docs/runbooks/member.md shows",

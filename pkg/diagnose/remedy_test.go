@@ -207,6 +207,17 @@ func TestWhatComesBeforeARescue(t *testing.T) {
 	}
 }
 
+// As many as it takes are to be started, and those that answer are left as they are.
+func TestRemedyOfALostQuorum(t *testing.T) {
+	w := healthy()
+	w.fourth(func(*cluster.Member) {})
+	w.down(3, refused("http://10.0.0.3:2379"))
+	w.down(4, refused("http://10.0.0.4:2379"))
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-RAFT-002")
+	mentions(t, f.Remedy[0], "start 1 of m3 and m4 again")
+	mentions(t, f.Remedy[1], "restart none of those that answer")
+}
+
 // A member that hears all and is sent no snapshot has moved, or has the certificate of
 // where it was: that is not said to survive as many failures as before.
 func TestRemedyOfAMemberWithoutItsSnapshot(t *testing.T) {

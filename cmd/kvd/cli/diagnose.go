@@ -115,7 +115,7 @@ func runDiagnose(ctx context.Context, app *App, o diagnoseOptions) error {
 	case o.alone(err):
 		return runAlone(ctx, app, o, err)
 	}
-	return err
+	return app.whenNothingRuns(err)
 }
 
 // collect asks the cluster.

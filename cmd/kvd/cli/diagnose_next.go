@@ -7,7 +7,22 @@ import (
 
 	"kvd/cmd/kvd/cli/config"
 	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
+
+// whenNothingRuns says, where no member answered as one that runs does, what is left to
+// look at: the files tell which data are the newest, and whether a start takes them. It
+// is said before anybody starts a member on nothing: an empty voter may give its vote to
+// one that lacks what was acknowledged.
+func (a *App) whenNothingRuns(err error) error {
+	if fault.KindOf(err) == fault.Unavailable && cluster.MayBeGone(err) {
+		a.warn("no endpoint answers. If these are the right ones: see on each member's machine whether its process runs, or is stopped (`ps`: state T). " +
+			"`kvd diagnose --data-dir DIR` says there whether it would start, and with the directories of several which is the newest. " +
+			"Until a quorum is back start no member with an empty data directory, and none with --force-new-cluster")
+	}
+	return err
+}
 
 // whereFlags say which cluster is meant and how to get in, in the order in which they
 // are written. A password is not among them: it would be left in tickets.
