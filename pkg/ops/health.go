@@ -84,7 +84,7 @@ func WaitHealthy(ctx context.Context, client *cluster.Client, timeout time.Durat
 		view, err := client.VotersView(ctx)
 		missing := ""
 		if err != nil {
-			missing = err.Error()
+			missing = strings.ReplaceAll(err.Error(), "\n", "; ") // of several endpoints, one a line
 		} else if missing = notYet(view); missing == "" {
 			return view, nil
 		}
