@@ -209,6 +209,8 @@ func (f *flagSet) strayArgument(args []string) error {
 	switch arg {
 	case "gateway", "grpc-proxy":
 		return usage("unsupported", arg, "kvd does not contain etcd's "+arg, "run it with the etcd binary: etcd "+arg)
+	case "":
+		return usage("flag", `""`, fmt.Sprintf("argument %d of %d is empty, and not a flag", at+1, len(args)), "look for an unset variable or a blank line where the flags are from")
 	case "true", "false":
 		if at > 0 {
 			name := strings.TrimLeft(args[at-1], "-")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,14 @@ func TestDefaults(t *testing.T) {
 	// Discovery replaces the default initial cluster, as does a flag or not.
 	if c, err = server.Parse([]string{"--discovery-srv=example.com"}, nil); err != nil || c.Etcd().InitialCluster != "" {
 		t.Errorf("discovery: initial cluster %q, error %v", c.Etcd().InitialCluster, err)
+	}
+}
+
+// An empty word, as of a blank line in a unit file, is named: nobody sees it in a message.
+func TestParseEmptyArgument(t *testing.T) {
+	_, err := server.Parse([]string{"--name", "x", "", "--quota-backend-bytes", "1"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "argument 3 of 5 is empty") {
+		t.Error(err)
 	}
 }
 
