@@ -44,7 +44,7 @@ func (o *restoreClusterFlags) recipe(name string) (snapshot.Recipe, error) {
 	if o.planFile != "" {
 		for _, flag := range []string{"member", "initial-cluster", "initial-advertise-peer-urls", "initial-cluster-token", "bump-revision", "mark-compacted", "clear-alarms", "skip-hash-check"} {
 			if o.given(flag) {
-				return snapshot.Recipe{}, restoreUsage("--"+flag+" and --plan: what is the same on every host is in the plan", "write another plan with --write-plan")
+				return snapshot.Recipe{}, restoreUsage("--"+flag+" and --plan: what is the same on every host is in the plan", "leave --"+flag+" out; if the plan has it otherwise, write another one with --write-plan")
 			}
 		}
 		return snapshot.ReadRecipe(o.planFile)
