@@ -19,7 +19,7 @@ func checkCompactor() Check {
 		Look: func(in *Input) ([]Finding, string) {
 			c := in.Compactor
 			stale := c.Age.Seconds() >= in.Limits.MarkerAge
-			others := c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge // somebody else does
+			others := in.othersCompact()
 			written := c.Head - c.ModRevision
 			if !stale || others || written < 1 {
 				return nil, c.measured(others)
@@ -35,6 +35,13 @@ func checkCompactor() Check {
 			return []Finding{f}, ""
 		},
 	}
+}
+
+// othersCompact reports that somebody does, whoever it is: history is young, and that not
+// because the cluster is.
+func (in *Input) othersCompact() bool {
+	c := in.Compactor
+	return c != nil && c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge && in.Keys != nil && compactedAt(in.Keys.Oldest) > 0
 }
 
 func (c *Compactor) measured(others bool) string {
@@ -105,12 +112,11 @@ func (in *Input) mayNot(users []keeper, lacks string) Finding {
 		}
 		f.Evidence[0] = Evidence{What: "users", Text: strings.Join(names, ", ") + map[bool]string{true: ", ..."}[n > 10], Source: in.Auth.Source, At: in.At}
 	}
-	c := in.Compactor
 	switch {
 	case !in.Auth.Enabled:
 		f.Severity, f.Summary = Info, f.Summary+"; it will be so as soon as authentication is turned on"
-	case c != nil && c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge:
-		f.Severity, f.Summary = Info, f.Summary+"; somebody else compacts, as etcd itself with --auto-compaction-retention: history reaches back "+Seconds.Show(c.Kept.Seconds())
+	case in.othersCompact():
+		f.Severity, f.Summary = Info, f.Summary+"; somebody else compacts, as etcd itself with --auto-compaction-retention: history reaches back "+Seconds.Show(in.Compactor.Kept.Seconds())
 	}
 	return f
 }

@@ -177,6 +177,11 @@ func spaceFixtures() []fixture {
 			w.user("kube", true, "/registry/", "/registry0")
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 8 * time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
 		}, []string{"KVD-AUTH-001 info"}},
+		{"API server may compact: it may not, and the cluster is young", func(w *world) {
+			w.user("kube", true, "/registry/", "/registry0")
+			w.in.Keys.Oldest = 1
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 8 * time.Minute, Kept: 8 * time.Minute, Source: "Leases"}
+		}, []string{"KVD-AUTH-001 warning", "KVD-SPACE-005 info"}},
 		{"API server may compact: somebody with a namespace of that name is none", func(w *world) { w.user("x", true, "/registryx/", "/registryx0") }, nil},
 		{"history: as many revisions of few keys as etcd's revision mode is told to keep", func(w *world) {
 			w.stored(60, 17001, 42001, 15*1024)
