@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -83,6 +84,12 @@ func (c *Client) explain(ctx context.Context, op, endpoint string, err error) er
 	defer cancel()
 	if found := c.probe(pctx, endpoint); found != nil {
 		return found.On(op, endpoint)
+	}
+	// The probe has found etcd's pages, and a request nothing but pages: behind TLS, since in
+	// plain text there is not even a connection.
+	if e.Cause == CauseNotEtcd && strings.Contains(e.Msg, "unexpected HTTP status code") {
+		e.Cause, e.Msg = CauseMetricsPort, "this is etcd's port for pages alone (--listen-client-http-urls; of k3s 2382), not for clients"
+		e.Hint = "use the port of --listen-client-urls, usually 2379"
 	}
 	return e
 }

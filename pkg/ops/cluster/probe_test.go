@@ -23,10 +23,12 @@ func TestPortForGRPCOnly(t *testing.T) {
 			if tls != nil {
 				scheme = "https://"
 			}
-			s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: tls, Args: []string{"--listen-client-http-urls=" + scheme + closedPort(t)}}})
-			cfg := ep(s.Endpoint(0))
+			pages := scheme + closedPort(t)
+			s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: tls, Args: []string{"--listen-client-http-urls=" + pages}}})
+			cfg, other := ep(s.Endpoint(0)), ep(pages)
 			if tls != nil {
-				cfg = with(cfg, certs.CA, certs.Client)
+				cfg, other = with(cfg, certs.CA, certs.Client), with(other, certs.CA, certs.Client)
+				wantCause(t, other, cluster.CauseMetricsPort, fault.Unavailable)
 			}
 			c := connect(t, cfg)
 			m, err := c.Member(view(t, c).Members[0].ID)
