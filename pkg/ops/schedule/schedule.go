@@ -6,6 +6,7 @@ package schedule
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -50,6 +51,8 @@ func Parse(o Options, start time.Time) (*Schedule, error) {
 			return nil, usage("--timezone", fmt.Sprintf("%q is not a time zone", o.Timezone), "give a name such as Europe/Berlin, America/New_York or UTC")
 		}
 		s.loc = loc
+	} else if tz := os.Getenv("TZ"); !readable(tz) {
+		return nil, usage("--schedule", fmt.Sprintf("the variable TZ is %q, which is not the name of a time zone: the times would be taken for UTC", tz), "give --timezone, or set TZ to a name such as Europe/Berlin")
 	}
 	if o.Jitter < 0 {
 		return nil, usage("--jitter", fmt.Sprintf("%s is negative", o.Jitter), "")
@@ -72,6 +75,26 @@ func Parse(o Options, start time.Time) (*Schedule, error) {
 		return nil, usage("--window", fmt.Sprintf("no tick of %q falls between %s", o.Expr, o.Window), "the window is in the same time zone as the schedule: widen it, or move the schedule")
 	}
 	return s, nil
+}
+
+// readable reports whether Go goes by a value of TZ. Of one that it cannot read, as a rule
+// such as CET-1CEST or a name with a typing error, it makes UTC without a word
+// (time/zoneinfo_unix.go, initLocal).
+func readable(tz string) bool {
+	tz = strings.TrimPrefix(tz, ":")
+	if tz == "" {
+		return true
+	}
+	if filepath.IsAbs(tz) {
+		raw, err := os.ReadFile(tz)
+		if err != nil {
+			return false
+		}
+		_, err = time.LoadLocationFromTZData("", raw)
+		return err == nil
+	}
+	_, err := time.LoadLocation(tz)
+	return err == nil
 }
 
 // parseTicks lets robfig/cron read the expression, which is all that it is used
