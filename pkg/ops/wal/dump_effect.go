@@ -179,14 +179,14 @@ func (r *Request) unsure() bool {
 	case PutType, RangeType, DeleteRangeType, TxnType, LeaseRevokeType, "auth_user_get", "auth_user_list", "auth_role_get", "auth_role_list":
 		return true
 	}
-	return r.changesAuth()
+	return r.Type == "auth_enable" || r.changesAuth()
 }
 
 // changesAuth is true for what counts up the revision of the permissions
-// (commitRevision in server/auth/store.go).
+// (commitRevision in server/auth/store.go): AuthEnable alone takes it as it is.
 func (r *Request) changesAuth() bool {
 	switch r.Type {
-	case "auth_enable", "auth_disable", "auth_user_add", "auth_user_delete", "auth_user_change_password", "auth_user_grant_role",
+	case "auth_disable", "auth_user_add", "auth_user_delete", "auth_user_change_password", "auth_user_grant_role",
 		"auth_user_revoke_role", "auth_role_add", "auth_role_delete", "auth_role_grant_permission", "auth_role_revoke_permission":
 		return true
 	}

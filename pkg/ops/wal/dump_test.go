@@ -269,6 +269,32 @@ func TestDumpEffects(t *testing.T) {
 		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false 27:nospace false")
 }
 
+// Enabling authentication leaves the revision of the permissions as it is (AuthEnable in
+// server/auth/store.go), disabling it does not: what was proposed at it has its effect.
+func TestDumpAuthEnableIsNoChange(t *testing.T) {
+	l := newLog(t)
+	as := func(rev uint64, r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: "root", AuthRevision: rev}
+		return r
+	}
+	l.add(100, as(4, put("a", "v", 0)),
+		as(4, &pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}}), as(4, put("a", "v", 0)),
+		as(4, &pb.InternalRaftRequest{AuthDisable: &pb.AuthDisableRequest{}}), as(4, put("a", "v", 0))) // 5: perhaps
+	lines, _, err := dump(t, l.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := indexes(t, lines, func(m map[string]any) any {
+		e, _ := m["effect"].(map[string]any)
+		if e == nil {
+			return nil
+		}
+		return e["cause"]
+	})
+	got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, ":") })
+	equal(t, got, "5:auth_revision")
+}
+
 // Who is named for the end of a key is not somebody who was refused: what a user asks
 // for is held against the permissions only after it was written to the log. All is
 // permitted to root.
