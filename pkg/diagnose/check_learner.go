@@ -50,6 +50,10 @@ func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
 	share := float64(m.Status.AppliedIndex) / float64(max(1, head))
 	f.Evidence = append(f.Evidence, status(m, "applied", float64(m.Status.AppliedIndex), Index), status(m, "committed by the others", float64(head), Index))
 	f.Summary = fmt.Sprintf("%s is a learner, %s caught up: it adds nothing to the failures survived", name(m), percent(share))
+	if n := len(v.Voters()); n >= 3 && n%2 == 1 { // the quorum grows with it
+		f.Remedy = []string{f.Remedy[0] + fmt.Sprintf("  # if a voter is to go for it: %d voters survive as many failures as %d", n+1, n),
+			"leave it as it is, if it is to stay a copy: with the quota of the others, since its NOSPACE ends the writes of all", f.Remedy[1]}
+	}
 	old, ok := in.before(m.ID)
 	if ok && float64(lag) >= in.Limits.LagEntries && old.Status.AppliedIndex == m.Status.AppliedIndex {
 		f.Severity = Warning

@@ -218,6 +218,14 @@ func TestRemedyOfALostQuorum(t *testing.T) {
 	mentions(t, f.Remedy[1], "restart none of those that answer")
 }
 
+// A learner beside three voters is not promoted for the failures to be survived.
+func TestRemedyOfALearnerBesideThree(t *testing.T) {
+	w := healthy()
+	w.fourth(func(m *cluster.Member) { m.Learner = true })
+	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-RAFT-006")
+	mentions(t, f.Remedy[0], "kvd member promote m4  # if a voter is to go for it: 4 voters survive as many failures as 3")
+}
+
 // A member that hears all and is sent no snapshot has moved, or has the certificate of
 // where it was: that is not said to survive as many failures as before.
 func TestRemedyOfAMemberWithoutItsSnapshot(t *testing.T) {
