@@ -46,7 +46,7 @@ func (c *collector) users(ctx context.Context, v cluster.View) {
 		c.missErr(NeedAuth, "", err)
 		last := &c.in.Missing[len(c.in.Missing)-1]
 		last.ByChoice, last.Denied = last.Denied, false // that kvd's user is not root is as it should be
-		last.Hint = "as root: --user root"
+		last.Hint = "as root: --user root; with --client-cert-auth a client certificate with the common name root is root as well, and needs no password"
 	}
 }
 
