@@ -29,7 +29,7 @@ func checkLearner() Check {
 }
 
 func (in *Input) learner(v cluster.View, m cluster.Member) Finding {
-	f := Finding{ID: "KVD-RAFT-006", Severity: Info, Subject: name(m), Evidence: []Evidence{{What: "role", Text: "learner", Source: "member list", At: v.At}}, Remedy: []string{"kvd member promote " + name(m) + evenVoters(v), "kvd member remove " + name(m) + "  # if it is not wanted"}}
+	f := Finding{ID: "KVD-RAFT-006", Severity: Info, Subject: name(m), Evidence: []Evidence{{What: "role", Text: "learner", Source: "member list", At: v.At}}, Remedy: []string{"kvd member promote " + name(m), "kvd member remove " + name(m) + "  # if it is not wanted"}}
 	switch {
 	case !m.Started():
 		f.Summary = "the learner " + name(m) + " was added and never started; no other can be added meanwhile"
@@ -86,13 +86,4 @@ func (in *Input) inNameOnly(m cluster.Member) (Finding, bool) {
 		}
 	}
 	return f, true
-}
-
-// evenVoters says so where one voter more bears no more failures.
-func evenVoters(v cluster.View) string {
-	n := len(v.Voters())
-	if n%2 == 0 {
-		return ""
-	}
-	return fmt.Sprintf("  # if it is to vote: %d voters bear no more failures than %d", n+1, n)
 }

@@ -261,18 +261,3 @@ func TestRemedyOfAnotherCA(t *testing.T) {
 		}
 	}
 }
-
-// A learner is not to become a fourth voter without a word: four bear no more failures than three.
-func TestAFourthVoterIsSaidToBearNoMore(t *testing.T) {
-	w := healthy()
-	w.fourth(func(m *cluster.Member) { m.Learner, m.Status.Learner = true, true })
-	for _, f := range diagnose.Diagnose(w.input(t)).Findings {
-		if f.ID == "KVD-RAFT-006" {
-			if !strings.Contains(f.Remedy[0], "4 voters bear no more failures than 3") {
-				t.Errorf("%q", f.Remedy)
-			}
-			return
-		}
-	}
-	t.Error("the learner is not found")
-}

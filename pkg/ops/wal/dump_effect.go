@@ -169,10 +169,17 @@ func (e *effects) apply(index uint64, r *Request) {
 // it then (UserDelete, UserRevokeRole and RoleDelete in server/auth/store.go).
 const rootUser = "root"
 
+// leastEnabled is the lowest revision of the permissions at which authentication can be
+// on: it begins at 1, and a user root and its role have to be there first, which count
+// it up (NewAuthStore, UserAdd, UserGrantRole and AuthEnable in server/auth/store.go).
+const leastEnabled = 3
+
 // unsure is true for what is held against its user's permissions only when it is
-// applied, after it was written to the log (server/etcdserver/apply/auth.go).
+// applied, after it was written to the log (server/etcdserver/apply/auth.go). With
+// --client-cert-auth every request has a user, the common name of its certificate, also
+// where authentication was never on, as in most clusters of Kubernetes.
 func (r *Request) unsure() bool {
-	if r.User == "" || r.User == rootUser {
+	if r.User == "" || r.User == rootUser || 0 < r.AuthRevision && r.AuthRevision < leastEnabled {
 		return false
 	}
 	switch r.Type {

@@ -373,3 +373,29 @@ func TestDumpHidesPasswordsOfV2(t *testing.T) {
 		}
 	}
 }
+
+// With --client-cert-auth each request has the common name of a certificate as its
+// user. As long as there was no root nothing was held against permissions.
+func TestDumpKnowsThatAuthenticationWasNeverOn(t *testing.T) {
+	l := newLog(t)
+	at := func(rev uint64, r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: "kube-apiserver-etcd-client", AuthRevision: rev}
+		return r
+	}
+	l.add(100,
+		at(1, put("a", "v", 0)),
+		at(1, &pb.InternalRaftRequest{AuthUserAdd: &pb.AuthUserAddRequest{Name: "root"}}),
+		at(2, &pb.InternalRaftRequest{AuthUserGrantRole: &pb.AuthUserGrantRoleRequest{User: "root", Role: "root"}}),
+		at(3, &pb.InternalRaftRequest{AuthEnable: &pb.AuthEnableRequest{}}),
+		at(3, put("a", "v", 0)), // 5: perhaps; auth_enable alone counts nothing up
+	)
+	lines, _, err := dump(t, l.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := indexes(t, lines, func(m map[string]any) any {
+		e, _ := m["effect"].(map[string]any)
+		return e["cause"]
+	})
+	equal(t, got, "1 2 3 4:permission 5:permission")
+}
