@@ -53,7 +53,35 @@ type MemberFinding struct {
 // ListMembers makes the list of a view. It asks each member that answers for its
 // own list, a serializable read that needs no quorum, to tell where they differ.
 func ListMembers(ctx context.Context, client *cluster.Client, view cluster.View) MemberList {
-	return listOf(view, ownLists(ctx, client, view))
+	l := listOf(view, ownLists(ctx, client, view))
+	l.Findings = append(l.Findings, strangers(ctx, client, view)...)
+	return l
+}
+
+// strangers are members that never joined, and at whose peer URLs a member of another
+// cluster answers.
+func strangers(ctx context.Context, client *cluster.Client, view cluster.View) []MemberFinding {
+	var out []MemberFinding
+	for _, m := range view.Members {
+		if m.Started() {
+			continue
+		}
+		if why := strange(ctx, client, view, m.PeerURLs); why != "" {
+			out = append(out, MemberFinding{Cause: "other_cluster_there", Member: m.Label(), Message: why,
+				Hint: "stop it, give it an empty data dir, and start it as a member of this one: " + StartOf(view, "NAME", m.PeerURLs, nil, 0).flags()})
+		}
+	}
+	return out
+}
+
+// strange says so where what answers at the peer URLs of a member that has not joined is
+// one of another cluster: it can't join any more with what it has.
+func strange(ctx context.Context, client *cluster.Client, view cluster.View, urls []string) string {
+	id, ok := client.PeerCluster(ctx, urls)
+	if !ok || id == view.ID {
+		return ""
+	}
+	return fmt.Sprintf("what answers at %s is a member of another cluster, %s: it was started with --initial-cluster-state=new, or on data that it had before", strings.Join(urls, ","), cluster.FormatID(id))
 }
 
 // ownList is the member list as one member has it.

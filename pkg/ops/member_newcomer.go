@@ -330,6 +330,8 @@ func (n *newcomer) waitStarted(ctx context.Context) (cluster.Member, error) {
 			note = "something answers at " + strings.Join(n.peerURLs, ",") + ", and has not joined"
 			if n.connected(ctx) {
 				note = "is connected, and gets the data"
+			} else if why := strange(ctx, n.c.client, view, n.peerURLs); why != "" {
+				note = why + "; stop it, and start it as shown, with an empty data dir"
 			}
 		}
 		if n.over(limit) {

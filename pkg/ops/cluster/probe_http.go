@@ -17,6 +17,7 @@ import (
 type page struct {
 	status int
 	server string
+	of     string // the ID of the cluster, where etcd's peer port tells it
 	body   []byte
 }
 
@@ -42,7 +43,7 @@ func getPage(conn net.Conn, host, path string) (page, error) {
 	if err != nil && len(body) == 0 {
 		return page{}, err
 	}
-	return page{status: resp.StatusCode, server: resp.Header.Get("Server"), body: body}, nil
+	return page{status: resp.StatusCode, server: resp.Header.Get("Server"), of: resp.Header.Get("X-Etcd-Cluster-ID"), body: body}, nil
 }
 
 // wantsTLS is how Go's HTTP server, and nginx in its own words, answers plain
