@@ -38,7 +38,11 @@ func waysOut(v cluster.View) []string {
 	}
 	first := "start " + list(down) + " again: with a quorum nothing is lost"
 	if n := v.Quorum() - v.VotersAlive(); n < len(down) {
-		first = fmt.Sprintf("start %d of %s again: with a quorum nothing is lost", n, list(down))
+		verb := "make"
+		if n == 1 {
+			verb = "makes"
+		}
+		first = fmt.Sprintf("start %s again: %d of them %s a quorum, with which nothing is lost", list(down), n, verb)
 	}
 	return []string{first, "restart none of those that answer: without a quorum one that starts answers nobody, not even what it still has",
 		"only if they are gone for good: stop every member that still runs, and keep copies of all data dirs",

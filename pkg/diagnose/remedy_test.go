@@ -214,7 +214,7 @@ func TestRemedyOfALostQuorum(t *testing.T) {
 	w.down(3, refused("http://10.0.0.3:2379"))
 	w.down(4, refused("http://10.0.0.4:2379"))
 	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-RAFT-002")
-	mentions(t, f.Remedy[0], "start 1 of m3 and m4 again")
+	mentions(t, f.Remedy[0], "start m3 and m4 again: 1 of them makes a quorum")
 	mentions(t, f.Remedy[1], "restart none of those that answer")
 }
 
