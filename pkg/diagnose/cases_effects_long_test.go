@@ -61,7 +61,13 @@ func TestCaseVersionsApplyDifferently(t *testing.T) {
 		t.Errorf("%s", told)
 	}
 	must(client.AuthEnable(ctx))
-	app, err := clientv3.New(clientv3.Config{Endpoints: []string{c.Endpoint(0)}, Username: "app", Password: "app"})
+	var app *clientv3.Client
+	for { // the member that is asked may have the users to apply still
+		app, err = clientv3.New(clientv3.Config{Endpoints: []string{c.Endpoint(0)}, Username: "app", Password: "app"})
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
 	must(nil, err)
 	defer app.Close() //nolint:errcheck // only a test's client
 	if _, err := app.Put(ctx, "/app/a", "v", clientv3.WithLease(lease.ID)); err == nil {

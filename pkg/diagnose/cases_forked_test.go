@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kvd/pkg/diagnose"
+	"kvd/pkg/ops/wal"
 	"kvd/pkg/server/servertest"
 )
 
@@ -95,6 +96,21 @@ func TestOverwrittenIsNoFork(t *testing.T) {
 	w.in.Dirs[0].Log.Numbers.Commit = 60
 	w.in.Dirs[1].Log.Numbers.Commit = 60
 	if r := diagnose.Diagnose(w.in); !strings.Contains(r.Newest, "all of them") {
+		t.Error(r.Newest)
+	}
+}
+
+// Of databases of two clusters none is the one to keep, where no log can be used.
+func TestNoNewestOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	w := healthy()
+	w.three(60, 61)
+	for i := range w.in.Dirs {
+		d := &w.in.Dirs[i]
+		d.Log.Verdict = wal.Verdict{Outcome: wal.Refuses}
+		d.Log.Database = &wal.Database{ConsistentIndex: uint64(60 + i), Term: 5, Members: []wal.DatabaseMember{{ID: wal.ID(7 + i)}}} //nolint:gosec // few
+	}
+	if r := diagnose.Diagnose(w.in); strings.Contains(r.Newest, "keep ") {
 		t.Error(r.Newest)
 	}
 }

@@ -38,10 +38,10 @@ func checkCompactor() Check {
 }
 
 // othersCompact reports that somebody does, whoever it is: history is young, and that not
-// because the cluster is.
+// because the cluster is, as far as the keys were read.
 func (in *Input) othersCompact() bool {
 	c := in.Compactor
-	return c != nil && c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge && in.Keys != nil && compactedAt(in.Keys.Oldest) > 0
+	return c != nil && c.Kept > 0 && c.Kept.Seconds() < in.Limits.MarkerAge && (in.Keys == nil || compactedAt(in.Keys.Oldest) > 0)
 }
 
 func (c *Compactor) measured(others bool) string {

@@ -98,6 +98,9 @@ func furthestDB(all []Dir, best int) int {
 		if best >= 0 && !sameMembers(d, &all[best]) {
 			continue
 		}
+		if best < 0 && at >= 0 && !sameMembers(d, &all[at]) {
+			return -1 // of two clusters, whose indexes do not compare
+		}
 		db := d.Log.Database
 		if db.ConsistentIndex > index && (db.Term == 0 || db.Term >= term) { // before etcd 3.5 none is stored
 			at, index, term = i, db.ConsistentIndex, db.Term

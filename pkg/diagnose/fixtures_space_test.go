@@ -147,6 +147,10 @@ func spaceFixtures() []fixture {
 		{"revisions kept: an API server's marker is where it should be", func(w *world) {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 50200, Compacts: 50200, Head: 50200, Source: "m1"}
 		}, nil},
+		{"API server compacts: an old marker, a young history, and the keys were not read", func(w *world) {
+			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", ModRevision: 45000, Head: 50200, Age: time.Hour, Kept: 3 * time.Minute, Source: "Leases"}
+			w.in.Keys = nil
+		}, nil},
 		{"API server compacts: it is up for three minutes", func(w *world) {
 			w.in.Compactor = &diagnose.Compactor{Key: "compact_rev_key", Head: 50200, Age: 3 * time.Minute, Kept: 3 * time.Minute, Source: "Leases"}
 		}, nil},
