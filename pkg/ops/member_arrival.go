@@ -22,6 +22,7 @@ import (
 type arrival struct {
 	c    *membership
 	id   uint64
+	name string // with which it is spoken of
 	urls []string
 	took map[uint64]float64 // seconds, by who probed, when it had first heard of the URLs
 }
@@ -39,7 +40,7 @@ func (a *arrival) wait(ctx context.Context, timeout time.Duration) (string, erro
 		case err != nil:
 			lacks = fault.Why(err)
 		case !there:
-			return "", &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseMemberNotFound, Op: a.c.op, Subject: cluster.FormatID(a.id), Msg: "is not in the member list any more: somebody has removed it"}
+			return "", &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseMemberNotFound, Op: a.c.op, Subject: a.name, Msg: "is not in the member list any more: somebody has removed it"}
 		default:
 			by, lacks = a.reachedBy(ctx, view, m)
 		}
@@ -47,11 +48,11 @@ func (a *arrival) wait(ctx context.Context, timeout time.Duration) (string, erro
 			return by, nil
 		}
 		if timeout > 0 && time.Now().After(limit) {
-			return "", &fault.Error{Kind: fault.Unavailable, Cause: "not_reached", Op: a.c.op, Subject: m.Label(), Msg: fmt.Sprintf("is not where its peer URLs say after %s: %s", timeout, lacks),
+			return "", &fault.Error{Kind: fault.Unavailable, Cause: "not_reached", Op: a.c.op, Subject: a.name, Msg: fmt.Sprintf("is not where its peer URLs say after %s: %s", timeout, lacks),
 				Hint: "see its log and those of the others: an address it does not listen at (--listen-peer-urls), a certificate that does not name it, a firewall. Mend that and run this again; " +
 					"if the URL was wrong, run it with the right one"}
 		}
-		a.c.tell(m.Label(), "waiting until it is reached there", lacks)
+		a.c.tell(a.name, "waiting until it is reached there", lacks)
 		if err := wait.For(ctx, memberPoll); err != nil {
 			return "", err
 		}

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func PlanMemberUpdate(client *cluster.Client, view cluster.View, o UpdateOptions
 			return nil, c.usage("flag", u+" is an address to listen at (--listen-peer-urls), and none to connect to", "give the address of its machine")
 		}
 	}
-	r := &relocation{c: c, m: m, urls: urls, timeout: o.Timeout, arrived: arrival{c: c, id: m.ID, urls: urls}}
+	r := &relocation{c: c, m: m, urls: urls, timeout: o.Timeout, arrived: arrival{c: c, id: m.ID, name: m.Label(), urls: urls}}
 	if err := r.may(view); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (r *relocation) may(view cluster.View) error {
 	if err := r.c.sound(view, r.m.ID); err != nil {
 		return err
 	}
-	if old := learnersStay().without(view); r.m.Learner && len(old) > 0 {
+	if old := mayForgetLearners(view); r.m.Learner && len(old) > 0 {
 		return r.c.refused("learner_becomes_voter", r.m.Label(), fmt.Sprintf("is a learner, and etcd %s of %s makes a voter of it in the member list when its peer URLs change: it never votes then, and cannot be promoted (etcd issue 21694)",
 			old[0].Status.Version, labels(old)), "promote it first, or remove it and add it with the new peer URL; etcd 3.5.31, 3.6.12 and later keep it as it is")
 	}
@@ -92,6 +93,15 @@ func (r *relocation) may(view cluster.View) error {
 		return r.c.refused(cluster.CausePeerURLExists, r.m.Label(), "the peer URL belongs to "+labels(taken), "each member has URLs of its own; see `kvd member list`")
 	}
 	return nil
+}
+
+// mayForgetLearners are the members that make a voter of a learner, or of which that is
+// not known.
+func mayForgetLearners(view cluster.View) []cluster.Member {
+	return slices.DeleteFunc(view.Answered(), func(m cluster.Member) bool {
+		_, known := parseVersion(m.Status.Version)
+		return known && learnersStay().has(m.Status.Version)
+	})
 }
 
 // notes are what the reader must know before saying yes.

@@ -16,7 +16,7 @@ func TestUpdateOfALearner(t *testing.T) {
 		version string // of one of the voters
 		refused bool
 	}{
-		{true, "3.6.11", true}, {true, "3.5.30", true}, {true, "3.4.44", true},
+		{true, "3.6.11", true}, {true, "3.5.30", true}, {true, "3.4.44", true}, {true, "", true}, {true, "unknown", true},
 		{true, "3.7.3", false}, {true, "3.7.0", false}, {true, "3.6.12", false}, {true, "3.5.31", false},
 		{false, "3.6.11", false},
 	} {

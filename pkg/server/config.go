@@ -217,12 +217,5 @@ func (f *flagSet) strayArgument(args []string) error {
 			return usage("flag", "--"+name+" "+arg, "a boolean flag takes its value with = only, and would be true here", fmt.Sprintf("--%s=%s", name, arg))
 		}
 	}
-	if arg == "" {
-		where := "the first"
-		if at > 0 {
-			where = "behind " + args[at-1]
-		}
-		return usage("flag", "", "an empty argument, "+where+", is no flag", "a variable that is not set, or an empty line in a list of flags?")
-	}
 	return usage("flag", arg, "not a flag", "etcd's flags start with -- ; kvd serve --help lists them")
 }

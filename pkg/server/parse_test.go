@@ -164,7 +164,6 @@ type badInput struct {
 	env   []string
 	file  string // content of a config file
 	cause string
-	says  string // in the error
 }
 
 func badInputs() []badInput {
@@ -172,7 +171,6 @@ func badInputs() []badInput {
 		{name: "unknown flag", args: []string{"--nope"}, cause: "flag"},
 		{name: "stray argument", args: []string{"--name", "x", "y"}, cause: "flag"},
 		{name: "gateway", args: []string{"gateway"}, cause: "unsupported"},
-		{name: "an empty argument", args: []string{"--name", "m1", ""}, cause: "flag", says: "an empty argument, behind m1"},
 		{name: "number", args: []string{"--quota-backend-bytes", "much"}, cause: "flag"},
 		{name: "duration", args: []string{"--grpc-keepalive-interval", "5"}, cause: "flag"},
 		{name: "URL without port", args: []string{"--listen-client-urls", "http://127.0.0.1"}, cause: "flag"},
@@ -258,9 +256,6 @@ func TestBadInput(t *testing.T) {
 			}
 			if fault.HintOf(err) == "" {
 				t.Errorf("no hint with: %v", err)
-			}
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%q is not in: %v", tc.says, err)
 			}
 			t.Logf("%v (%s)", err, fault.HintOf(err))
 		})
