@@ -111,7 +111,7 @@ func TestValuesThatDoNotDecode(t *testing.T) {
 		"/registry/x.io/widgets/a/cut":      "A: x.io/v1 Widget; B: x.io/v1 Widget, not valid JSON: unexpected EOF",
 		"/registry/x.io/widgets/a/order":    "changed [] in other bytes",
 		"/registry/pods/a/cut":              "cut short or damaged",
-		"/registry/pods/a/odd":              "only its metadata is known", "/registry/x.io/widgets/a/w": "spec.size 1 2", "/own/prefix/x.io/widgets/a/w": "spec.size 1 2",
+		"/registry/pods/a/odd":              "only its metadata is told", "/registry/x.io/widgets/a/w": "spec.size 1 2", "/own/prefix/x.io/widgets/a/w": "spec.size 1 2",
 		"/registry/configmaps/a/plain": "no object", "/registry/leases/a/object-to-none": "no object", "compact_rev_key": "changed [] ",
 	} {
 		if !strings.Contains(got[key], want) {
