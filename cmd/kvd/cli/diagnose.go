@@ -17,7 +17,7 @@ type diagnoseOptions struct {
 	diagnoseFiles
 	client    clientFlags
 	sample    byteSize
-	kube      string
+	kube      kubePrefix
 	set       []string
 	backupAge time.Duration
 	failOn    string
@@ -37,7 +37,7 @@ func (o *diagnoseOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between the two samples; 0 takes one, which says nothing of what is going on")
 	fs.StringArrayVar(&o.MetricsURLs, "metrics-url", nil, "`NAME=URL` of a member that serves its metrics elsewhere than at its client URL")
 	fs.Var(&o.sample, "sample", "read at most this much of what is stored, from one follower (0: nothing)")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 	fs.BoolVar(&o.Hash, "hash", false, "compare what the members hold by HashKV, one member after the other: each answers nobody else meanwhile")
 	fs.DurationVar(&o.backupAge, "max-backup-age", 0, "how old the newest of --backups may be (default 24h)")
 	fs.StringArrayVar(&o.set, "set", nil, "change a limit: `NAME=VALUE`, see --explain")

@@ -44,9 +44,7 @@ func (o *diagnoseOptions) check() error {
 		return usage("--timeout and --max-backup-age want a time above zero")
 	}
 	o.SampleBytes = int64(o.sample)
-	if o.kube != "" {
-		o.Layout = o.Layout.With(o.kube)
-	}
+	o.Layout = o.kube.in(o.Layout)
 	return o.diagnoseFiles.check()
 }
 

@@ -27,7 +27,7 @@ type keysDeleteOptions struct {
 	none     bool   // no snapshot
 	prefix   string // as it is typed
 	state    string
-	kube     string
+	kube     kubePrefix
 }
 
 func (o *keysDeleteOptions) addFlags(fs *pflag.FlagSet) {
@@ -42,7 +42,7 @@ func (o *keysDeleteOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.MeanIt, "i-mean-it", nil, "what is protected and is to go all the same, by the `name` that the refusal gives it")
 	fs.StringVar(&o.snapshot, "snapshot", "", "`file` for the snapshot that is saved first (default kvd-before-delete-TIME.db)")
 	fs.BoolVar(&o.none, "no-snapshot", false, "save no snapshot first")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 }
 
 func newKeysDeleteCmd(app *App, run func(context.Context, *App, keysDeleteOptions) error) *cobra.Command {
@@ -78,9 +78,7 @@ func (o *keysDeleteOptions) check(now time.Time) (err error) {
 	if o.Select.Prefix, err = unescape(keysDeleteOp, "--prefix", o.prefix); err != nil {
 		return err
 	}
-	if o.kube != "" {
-		o.Layout = o.Layout.With(o.kube)
-	}
+	o.Layout = o.kube.in(o.Layout)
 	if o.snapshot == "" {
 		o.snapshot = now.UTC().Format("kvd-before-delete-20060102T150405Z.db")
 	}

@@ -23,7 +23,7 @@ func newLeaseCmd(app *App) *cobra.Command {
 type leaseListOptions struct {
 	ops.LeaseOptions
 	client clientFlags
-	kube   string
+	kube   kubePrefix
 }
 
 func (o *leaseListOptions) addFlags(fs *pflag.FlagSet) {
@@ -33,7 +33,7 @@ func (o *leaseListOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Keys, "keys", false, "count the keys of each lease, and of what kind they are: one request each, with all its keys in the answer")
 	fs.IntVar(&o.Limit, "limit", o.Limit, "with --ttl or --keys, ask for this many leases at most, those that expire first (0: all)")
 	fs.IntVar(&o.Rate, "rate", o.Rate, "with --ttl or --keys, requests per second at most")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 }
 
 func newLeaseListCmd(app *App, run func(context.Context, *App, leaseListOptions) error) *cobra.Command {
@@ -46,9 +46,7 @@ func newLeaseListCmd(app *App, run func(context.Context, *App, leaseListOptions)
 			if o.Limit < 0 || o.Rate <= 0 {
 				return &fault.Error{Kind: fault.Usage, Cause: "flag", Op: "lease list", Msg: "--limit can't be negative, and --rate must be above 0"}
 			}
-			if o.kube != "" {
-				o.Layout = o.Layout.With(o.kube)
-			}
+			o.Layout = o.kube.in(o.Layout)
 			return run(cmd.Context(), app, o)
 		},
 	}

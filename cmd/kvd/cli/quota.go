@@ -22,7 +22,7 @@ type quotaOptions struct {
 	quota    quotaFlag
 	sample   byteSize
 	prefix   string
-	kube     string
+	kube     kubePrefix
 	top      int
 	members  bool
 	watch    time.Duration
@@ -38,7 +38,7 @@ func (o *quotaOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.sample, "sample", "read at most this much: names of keys and a sample of the values")
 	fs.BoolVar(&o.Look.Exact, "exact", false, "read every live value instead of a sample")
 	fs.StringVar(&o.prefix, "prefix", "", `look only at keys with this prefix, written as kvd prints it: \x00 is a byte`)
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 	fs.BoolVar(&o.members, "members-only", false, "do not look at what is stored, only at the members")
 	fs.DurationVar(&o.watch, "watch", 0, "print sizes, growth and time until full at this interval, until interrupted")
 	fs.Float64Var(&o.WarnAt, "warn-at", o.WarnAt, "share of its quota from which a member counts as nearly full")
@@ -56,9 +56,7 @@ func newQuotaCmd(app *App, run func(context.Context, *App, quotaOptions) error) 
 				return err
 			}
 			o.Content, o.Look.SampleBytes = !o.members, int64(o.sample)
-			if o.kube != "" {
-				o.Look.Layout = o.Look.Layout.With(o.kube)
-			}
+			o.Look.Layout = o.kube.in(o.Look.Layout)
 			if err = o.check(); err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ type sourceFlags struct {
 	member   string
 	rate     byteSize
 	spoolDir string
-	kube     string
+	kube     kubePrefix
 	// streams says that the result goes out while it is read, which shows well
 	// enough how far a member's keys are read.
 	streams bool
@@ -35,16 +35,11 @@ func (f *sourceFlags) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.member, "member", "", "read from this member, by name or ID (default: the follower that lags least)")
 	fs.Var(&f.rate, "limit-rate", "read at most this much in a second from a member")
 	fs.StringVar(&f.spoolDir, "spool-dir", "", "folder for what does not fit into memory, and for the content of a compressed snapshot (default: the system's)")
-	fs.StringVar(&f.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	f.kube.addFlags(fs)
 }
 
 // layout says where Kubernetes' objects are.
-func (f *sourceFlags) layout() keys.Layout {
-	if f.kube == "" {
-		return keys.Default()
-	}
-	return keys.Default().With(f.kube)
-}
+func (f *sourceFlags) layout() keys.Layout { return f.kube.in(keys.Default()) }
 
 // check finds flags that make no sense together, before anything is read. path is
 // SOURCE, or empty.

@@ -20,7 +20,7 @@ type walDumpOptions struct {
 	index, term    string
 	keys, prefixes []string
 	minSize        byteSize
-	kube           string
+	kube           kubePrefix
 }
 
 func (o *walDumpOptions) addFlags(fs *pflag.FlagSet) {
@@ -34,7 +34,7 @@ func (o *walDumpOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.minSize, "min-size", "entries whose record has at least this size")
 	fs.BoolVar(&o.ShowValues, "show-values", false, "show the beginning of each value; it may be a secret")
 	fs.BoolVar(&o.Follow, "follow", false, "go on with what a running server appends, until interrupted")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 }
 
 func newWALDumpCmd(app *App, run func(context.Context, *App, walDumpOptions) error) *cobra.Command {
@@ -96,9 +96,7 @@ func (o *walDumpOptions) check() error {
 	o.Prefixes, errs[3] = unescapeAll("--prefix", o.prefixes)
 	errs[4] = checkTypes(o.Types)
 	o.MinBytes = int64(o.minSize)
-	if o.kube != "" {
-		o.Layout = o.Layout.With(o.kube)
-	}
+	o.Layout = o.kube.in(o.Layout)
 	return errors.Join(errs[:]...)
 }
 

@@ -18,13 +18,13 @@ import (
 type walStatsOptions struct {
 	wal.StatsOptions
 	dir  string
-	kube string
+	kube kubePrefix
 }
 
 func (o *walStatsOptions) addFlags(fs *pflag.FlagSet) {
 	o.StatsOptions = wal.DefaultStatsOptions()
 	fs.IntVar(&o.Top, "top", o.Top, "rows of each list, the largest first (0: all that are kept)")
-	fs.StringVar(&o.kube, "kube-prefix", "", "kube-apiserver's --etcd-prefix, if it is none of /registry, /kubernetes.io, /openshift.io; commas between those of several clusters")
+	o.kube.addFlags(fs)
 }
 
 func newWALStatsCmd(app *App, run func(context.Context, *App, walStatsOptions) error) *cobra.Command {
@@ -38,9 +38,7 @@ func newWALStatsCmd(app *App, run func(context.Context, *App, walStatsOptions) e
 			if o.Top < 0 {
 				return flagMisuse("wal stats", "--top", strconv.Itoa(o.Top), "is less than none")
 			}
-			if o.kube != "" {
-				o.Layout = o.Layout.With(o.kube)
-			}
+			o.Layout = o.kube.in(o.Layout)
 			return run(cmd.Context(), app, o)
 		},
 	}
