@@ -76,16 +76,22 @@ func (c *membership) askable(ctx context.Context, not uint64) (*cluster.MemberCl
 	if err != nil {
 		return nil, err
 	}
-	if view.Leader != 0 && view.Leader != not {
-		if m, ok := view.MemberByID(view.Leader); ok && m.Status != nil {
-			return c.client.Member(m.ID)
+	m, ok := voterBut(view, not)
+	if !ok {
+		return nil, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: c.op, Msg: "no voter answers that could be asked"}
+	}
+	return c.client.Member(m.ID)
+}
+
+// voterBut is a voter that answers, but not this one: the leader if it can be.
+func voterBut(view cluster.View, not uint64) (cluster.Member, bool) {
+	if view.Leader != not {
+		if m, ok := view.LeaderMember(); ok && m.Status != nil {
+			return m, true
 		}
 	}
 	best, ok := nextLeader(view, map[uint64]bool{not: true})
-	if !ok || best.ID == not {
-		return nil, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseNoLeader, Op: c.op, Msg: "no voter answers that could be asked"}
-	}
-	return c.client.Member(best.ID)
+	return best, ok && best.ID != not
 }
 
 // change makes one change and tries again while etcd refuses it for the moment,

@@ -69,13 +69,8 @@ func (a *arrival) reachedBy(ctx context.Context, view cluster.View, m cluster.Me
 		return "", lacks
 	}
 	at := strings.Join(a.urls, ",")
-	witness, ok := nextLeader(view, map[uint64]bool{a.id: true})
-	if view.Leader != a.id {
-		if leader, is := view.LeaderMember(); is && leader.Status != nil {
-			witness, ok = leader, true
-		}
-	}
-	if !ok || witness.ID == a.id {
+	witness, ok := voterBut(view, a.id)
+	if !ok {
 		return "answers its clients; no other voter does, that could tell whether it reaches it", ""
 	}
 	mc, err := a.c.client.Member(witness.ID)
