@@ -212,7 +212,11 @@ func TestRecoverWhileAMemberIsRemoved(t *testing.T) {
 			sink := progress.Func(func(e progress.Event) {
 				if e.State == string(plan.Done) && strings.HasPrefix(e.Phase, after) && !gone {
 					gone = true
-					if _, err := stays.MemberRemove(ctx, victim.ID); err != nil {
+					_, err := stays.MemberRemove(ctx, victim.ID)
+					for ; errors.Is(err, rpctypes.ErrUnhealthy); _, err = stays.MemberRemove(ctx, victim.ID) {
+						time.Sleep(100 * time.Millisecond) // the members have to be connected for 5 s
+					}
+					if err != nil {
 						t.Error(err)
 					}
 				}
