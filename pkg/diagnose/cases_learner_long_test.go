@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"kvd/pkg/diagnose"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
@@ -29,21 +28,13 @@ func TestCaseLearnerInRaftAlone(t *testing.T) {
 	if err := c.StartMember(ctx, i); err != nil {
 		t.Fatal(err)
 	}
-	look := func() diagnose.Report {
-		t.Helper()
-		in, err := diagnose.Collect(ctx, connect(t, c), options(), discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return diagnose.Diagnose(in)
-	}
-	if told := strings.Join(of(look(), "KVD-RAFT-006"), "\n"); !strings.Contains(told, "is a learner, 100") {
+	if told := strings.Join(of(look(t, connect(t, c)), "KVD-RAFT-006"), "\n"); !strings.Contains(told, "is a learner, 100") {
 		t.Errorf("before: %s", told)
 	}
 	if _, err := client.MemberUpdate(ctx, added.Member.ID, []string{c.PeerURL(i), "http://localhost:1"}); err != nil {
 		t.Fatal(err)
 	}
-	if told := strings.Join(of(look(), "KVD-RAFT-006"), "\n"); !strings.Contains(told, c.Name(i)+" is a voter in the member list and says of itself that it is a learner") {
+	if told := strings.Join(of(look(t, connect(t, c)), "KVD-RAFT-006"), "\n"); !strings.Contains(told, c.Name(i)+" is a voter in the member list and says of itself that it is a learner") {
 		t.Errorf("afterwards: %s", told)
 	}
 }

@@ -24,22 +24,14 @@ func TestCasePeersHalfwayToTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	look := func() diagnose.Report {
-		t.Helper()
-		in, err := diagnose.Collect(ctx, connect(t, c), options(), discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return diagnose.Diagnose(in)
-	}
-	told := strings.Join(of(look(), "KVD-NET-002"), "\n")
+	told := strings.Join(of(look(t, connect(t, c)), "KVD-NET-002"), "\n")
 	for _, i := range []int{1, 2} {
 		mentions(t, told, fmt.Sprintf("critical the peer URL of %s is %s, and it speaks TLS there", c.Name(i), c.PeerURL(i)))
 	}
 	mentions(t, told, c.Name(1)+" and "+c.Name(2)+" do not reach each other")
 	stop(t, c, 0)
 	var r diagnose.Report
-	waitFor(t, func() bool { r = look(); return len(of(r, "KVD-RAFT-001")) > 0 })
+	waitFor(t, func() bool { r = look(t, connect(t, c)); return len(of(r, "KVD-RAFT-001")) > 0 })
 	if by := finding(t, r, "KVD-RAFT-001").ExplainedBy; !slices.Contains(by, "KVD-NET-002") {
 		t.Errorf("explained by %q", by)
 	}
