@@ -76,11 +76,5 @@ func (in *Input) elsewhere(m cluster.Member) string {
 	if !cluster.OnLoopback(m.PeerURLs) || len(m.PeerURLs) == 0 {
 		return ""
 	}
-	var others []string
-	for _, o := range in.view().Members {
-		if !cluster.OnLoopback(o.PeerURLs) {
-			others = append(others, name(o))
-		}
-	}
-	return strings.Join(slices.Compact(others), " and ")
+	return names(slices.DeleteFunc(slices.Clone(in.view().Members), func(o cluster.Member) bool { return cluster.OnLoopback(o.PeerURLs) }))
 }

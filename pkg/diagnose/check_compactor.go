@@ -61,12 +61,13 @@ func checkMayCompact() Check {
 		Name: "API server may compact", Asks: "may kube-apiserver's user write its marker?", IDs: []string{"KVD-AUTH-001"}, Needs: []Need{NeedAuth},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
+			roots := in.kubeRoots()
 			for _, lacks := range []string{"may not write", "may not read"} {
-				if users := in.lacking(lacks); len(users) > 0 {
+				if users := in.lacking(lacks, roots); len(users) > 0 {
 					out = append(out, in.mayNot(users, lacks))
 				}
 			}
-			if len(in.kubeRoots()) == 0 {
+			if len(roots) == 0 {
 				return out, counted(len(in.Auth.Users), "user") + "; no objects of Kubernetes were seen that they would be for"
 			}
 			return out, counted(len(in.Auth.Users), "user")
@@ -80,15 +81,16 @@ type keeper struct {
 	root string // below which these are: the first of several
 }
 
-// lacking are those whose right on the marker is that one.
-func (in *Input) lacking(lacks string) []keeper {
+// lacking are those who may write below one of the roots, and whose right on the marker
+// is that one.
+func (in *Input) lacking(lacks string, roots []string) []keeper {
 	var out []keeper
 	for _, u := range in.Auth.Users {
-		i := slices.IndexFunc(in.kubeRoots(), func(root string) bool { return permits(u.Write, root, keyspaceEnd(root)) })
+		i := slices.IndexFunc(roots, func(root string) bool { return permits(u.Write, root, keyspaceEnd(root)) })
 		reads, writes := permits(u.Read, keys.CompactRevKey, ""), permits(u.Write, keys.CompactRevKey, "")
 		is := map[bool]string{true: "may not write", false: "may not read"}[!writes]
 		if i >= 0 && is == lacks && !(reads && writes) && !slices.Contains(u.Roles, rootRole) {
-			out = append(out, keeper{u, in.kubeRoots()[i]})
+			out = append(out, keeper{u, roots[i]})
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func descends(v cluster.View) *descent {
 			continue
 		}
 		have, known := parse(m.Status.Version)
-		stored, tells := parse(m.Status.StorageVersion + patchOf(m.Status.StorageVersion))
+		stored, tells := parseStorage(m.Status.StorageVersion)
 		switch {
 		case known && !later(have, to):
 			d.done = append(d.done, m)
@@ -127,7 +127,7 @@ func (in *Input) updateLast(add addFunc, to *semver.Version) {
 		if !known || have.Minor < 6 || !later(to, have) {
 			continue // a member that has made this update waits for the others
 		}
-		stored, tells := parse(m.Status.StorageVersion + patchOf(m.Status.StorageVersion))
+		stored, tells := parseStorage(m.Status.StorageVersion)
 		of, source := orNone(m.Status.StorageVersion), "status of "+name(m)
 		switch {
 		case tells && !later(have, stored):

@@ -254,10 +254,10 @@ func (in *Input) updateMembers(add addFunc, to *semver.Version) {
 	}
 }
 
-// patchOf completes a version of two numbers.
-func patchOf(s string) string {
+// parseStorage reads the version of a storage, which may have two numbers only.
+func parseStorage(s string) (*semver.Version, bool) {
 	if strings.Count(s, ".") == 1 {
-		return ".0"
+		s += ".0"
 	}
-	return ""
+	return parse(s)
 }

@@ -80,7 +80,7 @@ func (in *Input) updateStored(add addFunc, to *semver.Version) {
 			continue
 		}
 		stepFrom(add, s.path, v, to, s.path)
-		stored, ok := parse(c.StorageVersion + patchOf(c.StorageVersion))
+		stored, ok := parseStorage(c.StorageVersion)
 		switch of := orNone(c.StorageVersion); { // the cluster's version is that of its oldest member, which so has made the update
 		case v.Minor < 6 || !later(to, v) || ok && !later(v, stored):
 		case v.Minor == 6:

@@ -114,10 +114,10 @@ func localPort(endpoint string) (port string, local bool) {
 	if u.Port() == "" {
 		return "", false
 	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if cluster.LoopbackHost(u.Hostname()) {
 		return u.Port(), true
 	}
+	ip := net.ParseIP(u.Hostname())
 	addrs, err := net.InterfaceAddrs()
 	if ip == nil || err != nil {
 		return "", false

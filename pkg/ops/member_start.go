@@ -202,7 +202,7 @@ func address(rawURL string) string {
 		return rawURL
 	}
 	host := u.Hostname()
-	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
+	if cluster.LoopbackHost(host) {
 		host = "loopback"
 	}
 	return net.JoinHostPort(host, u.Port())

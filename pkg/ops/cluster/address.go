@@ -19,10 +19,12 @@ func HostIP(raw string) net.IP {
 // etcd's defaults do (http://localhost:2379 and :2380).
 func OnLoopback(urls []string) bool {
 	return !slices.ContainsFunc(urls, func(raw string) bool {
-		if ip := HostIP(raw); ip != nil {
-			return !ip.IsLoopback()
-		}
 		u, err := url.Parse(raw)
-		return err != nil || u.Hostname() != "localhost"
+		return err != nil || !LoopbackHost(u.Hostname())
 	})
+}
+
+// LoopbackHost reports that a host, without its port, is the machine itself.
+func LoopbackHost(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
