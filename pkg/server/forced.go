@@ -27,7 +27,8 @@ const forcedWait = 2 * time.Second
 // new cluster has the old one's ID and has removed the others, so that it answers
 // them 410 and they stop (streamHandler in server/v3/etcdserver/api/rafthttp), whatever they
 // hold that it lacks. So does a flag that was left in a unit, at the next start, to the
-// members that have joined meanwhile.
+// members that have joined meanwhile. Who they are the database tells: of a member that was
+// killed in the first moments of its life it does not yet, and nothing is refused.
 func checkForced(ctx context.Context, cfg *embed.Config) error {
 	if !cfg.ForceNewCluster {
 		return nil

@@ -23,6 +23,7 @@ func TestForcedStartBesideMembersThatRun(t *testing.T) {
 			c := servertest.Start(t, servertest.Options{Options: o})
 			ctx := servertest.Context(t, 2*time.Minute)
 			behind := (c.Leader(t) + 1) % 3
+			c.WaitSettled(t) // so that its database has the members, which are in the log first
 			c.Kill(behind)
 			db := content(t, c.DBPath(behind))
 			if _, err := c.Client(t, c.Endpoint((behind+1)%3)).Put(ctx, "written", "without it"); err != nil {
