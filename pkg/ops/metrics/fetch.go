@@ -141,6 +141,9 @@ func unreachable(u string, err error) error {
 		e.Kind, e.Cause, e.Hint = fault.Denied, "metrics_certificate", "the member wants a client certificate, and one that it accepts: give --cert and --key, and check their dates and who issued them"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Msg, e.Err = "no answer in time", nil
+	case wantsTLS(u, e.Err):
+		e.Cause, e.Msg, e.Err = "metrics_not_http", "no page is served there in plain text, as on a port that speaks TLS", nil
+		e.Hint = "give the address with https://"
 	case onlyGRPC(e.Err):
 		e.Cause, e.Msg, e.Err = "metrics_not_http", "no page is served there, as on a port for clients that has gRPC alone (--listen-client-http-urls, which k3s and RKE2 set)", nil
 		e.Hint = "give where the member serves its metrics (--listen-metrics-urls; of k3s, RKE2 and kubeadm http://127.0.0.1:2381 on its own machine) with --metrics-url NAME=URL"
@@ -152,6 +155,16 @@ func unreachable(u string, err error) error {
 // with the settings of HTTP/2, which are no status line, and behind TLS it hangs up.
 func onlyGRPC(err error) bool {
 	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "malformed HTTP response")
+}
+
+// wantsTLS reports that a port which was asked in plain text speaks TLS: it answers with an
+// alert, whose record begins with these bytes, or hangs up. A server of gRPC does not hang up
+// before it has sent its settings.
+func wantsTLS(address string, err error) bool {
+	if !strings.HasPrefix(address, "http://") || err == nil {
+		return false
+	}
+	return errors.Is(err, io.EOF) || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
 // endedByAlert reports that the server ended the TLS handshake. Which alert it chooses for

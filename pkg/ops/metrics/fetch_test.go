@@ -172,3 +172,31 @@ func TestFetchFromAPortWithoutPages(t *testing.T) {
 		}
 	}
 }
+
+// An address with http:// of a port that speaks TLS is not taken for a port of gRPC alone,
+// whether the port hangs up, as etcd's does, or answers with an alert.
+func TestFetchInPlainTextFromTLS(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: servertest.NewCerts(t).ServerTLS()}})
+	alert, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, io.EOF }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alert.Close() //nolint:errcheck // a test's own
+	go func() {
+		for {
+			conn, err := alert.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	for _, at := range []string{strings.TrimPrefix(s.Endpoint(0), "https://"), alert.Addr().String()} {
+		_, err := metrics.Fetch(t.Context(), http.DefaultClient, "http://"+at)
+		if fault.CauseOf(err) != "metrics_not_http" || !strings.Contains(err.Error(), "TLS") || !strings.Contains(fault.HintOf(err), "https://") {
+			t.Errorf("%s: %v (%s)", at, err, fault.HintOf(err))
+		}
+	}
+}
