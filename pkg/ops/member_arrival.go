@@ -18,12 +18,16 @@ import (
 // stands (etcd_network_active_peers) does not tell: the member itself has opened it.
 // So the probes do that each member sends to the others' URLs every 4 s; when URLs
 // change, what they took is counted anew from 0 (addPeerToProber in
-// server/v3/etcdserver/api/rafthttp).
+// server/v3/etcdserver/api/rafthttp). Where they have not changed, it grows by what the
+// last answer took, however long ago that was (monitorProbingStatus there): the same URLs
+// are then told once more, which has the others count anew, too. And a probe takes the
+// answer of any etcd, which elsewhere is for.
 type arrival struct {
 	c    *membership
 	id   uint64
 	name string // with which it is spoken of
 	urls []string
+	told bool               // the cluster was told the URLs in this run
 	took map[uint64]float64 // seconds, by who probed, when it had first heard of the URLs
 }
 
@@ -84,6 +88,12 @@ func (a *arrival) reachedBy(ctx context.Context, view cluster.View, m cluster.Me
 	if known, ok := byID(list, a.id); !ok || !sameURLs(known.PeerURLs, a.urls) {
 		return "", witness.Label() + " has not heard of its new URLs"
 	}
+	if !a.told {
+		if _, err := mc.UpdateMember(ctx, a.id, a.urls); err != nil {
+			return "", witness.Label() + ": " + fault.Why(err)
+		}
+		a.told = true
+	}
 	s, err := a.c.Metrics(ctx, witness)
 	if err != nil {
 		return fmt.Sprintf("answers its clients; whether %s reaches it at %s is not told: %s", witness.Label(), at, fault.Why(err)), ""
@@ -94,6 +104,9 @@ func (a *arrival) reachedBy(ctx context.Context, view cluster.View, m cluster.Me
 		a.took[witness.ID] = h.Sum
 	}
 	if asked && h.Sum > first {
+		if lacks = elsewhere(ctx, a.c.client, view, a.id, a.urls); lacks != "" {
+			return "", lacks
+		}
 		return fmt.Sprintf("answers its clients, and %s reaches it at %s", witness.Label(), at), ""
 	}
 	return "", fmt.Sprintf("%s has not reached an etcd at %s yet", witness.Label(), at)

@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +64,7 @@ func PlanMemberUpdate(client *cluster.Client, view cluster.View, o UpdateOptions
 		return nil, err
 	}
 	for _, u := range urls {
-		if ip := cluster.HostIP(u); ip != nil && ip.IsUnspecified() {
+		if onlyToListen(u) {
 			return nil, c.usage("flag", u+" is an address to listen at (--listen-peer-urls), and none to connect to", "give the address of its machine")
 		}
 	}
@@ -77,6 +79,15 @@ func PlanMemberUpdate(client *cluster.Client, view cluster.View, o UpdateOptions
 	}
 	p.Steps = append(p.Steps, r.verifyStep())
 	return p, nil
+}
+
+// onlyToListen reports a URL of every address of a machine, as 0.0.0.0 is, and no host at all.
+func onlyToListen(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "unix" {
+		return false
+	}
+	return u.Hostname() == "" || net.ParseIP(u.Hostname()).IsUnspecified()
 }
 
 // may refuses what etcd would, and where nothing can be decided.
@@ -106,8 +117,7 @@ func mayForgetLearners(view cluster.View) []cluster.Member {
 
 // notes are what the reader must know before saying yes.
 func (r *relocation) notes(view cluster.View) []string {
-	out := []string{fmt.Sprintf("%s keeps its ID and its data. Where it listens is its own affair: start it with --listen-peer-urls=%s, and with what else of its flags and "+
-		"certificates names the old address; the --initial-… flags are not read any more", r.m.Label(), shellWord(strings.Join(listenURLs(r.urls), ",")))}
+	out := []string{r.startNote(view)}
 	b := balanceOf(view)
 	if !r.m.Learner && r.m.Alive() && len(view.Voters()) > 1 {
 		b.alive--
@@ -120,6 +130,16 @@ func (r *relocation) notes(view cluster.View) []string {
 		out = append(out, s)
 	}
 	return append(out, ownMachine(rest, r.m.Label(), r.urls)...)
+}
+
+// startNote says with which flags the member goes on, or begins where it never has: then
+// those that are read at a first start alone have to have the new URLs.
+func (r *relocation) startNote(view cluster.View) string {
+	if !r.m.Started() {
+		return fmt.Sprintf("%s has never started, and its first start has to have the new URLs (NAME: the name it is to have): %s", r.m.Label(), StartOf(view, "NAME", r.urls, nil, r.m.ID).flags())
+	}
+	return fmt.Sprintf("%s keeps its ID and its data. Where it listens is its own affair: start it with --listen-peer-urls=%s, and with what else of its flags and "+
+		"certificates names the old address; the --initial-… flags are not read any more", r.m.Label(), shellWord(strings.Join(listenURLs(r.urls), ",")))
 }
 
 // updateStep tells the cluster.
@@ -147,6 +167,7 @@ func (r *relocation) updateStep() plan.Step {
 		return r.may(view)
 	}
 	s.Do = func(ctx context.Context, _ *plan.StepResult) error {
+		r.arrived.told = true
 		return r.c.change(ctx, r.m.Label(), 0, func(mc *cluster.MemberClient) error {
 			_, err := mc.UpdateMember(ctx, r.m.ID, r.urls)
 			return err

@@ -110,3 +110,40 @@ func TestUpdateToAWrongURL(t *testing.T) {
 		t.Errorf("put right: %+v, %v", r.Steps, err)
 	}
 }
+
+// Any etcd answers a probe, and a member that was reached once is probed on: neither is
+// taken for the member's being there.
+func TestUpdateWhereAnotherEtcdAnswers(t *testing.T) {
+	t.Parallel()
+	p := world{members: 3, quota: 16 * mib, keyFmt: "k%d"}.build(t)
+	other := servertest.Start(t, servertest.Options{})
+	ctx := servertest.Context(t, 2*time.Minute)
+	moved, next := (p.Leader(t)+1)%3, (p.Leader(t)+2)%3
+	spare, err := p.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, free := p.PeerURL(moved), p.PeerURL(spare)
+	p.Forget(spare)
+	for _, tc := range []struct{ url, lacks string }{
+		{strings.Replace(p.PeerURL(next), "127.0.0.1", "localhost", 1), " leads to " + p.Name(next)},
+		{other.PeerURL(0), "a member of another cluster"},
+	} {
+		if r, err := update(t, p, p.Name(moved), tc.url, 12*time.Second); fault.CauseOf(err) != "not_reached" || !strings.Contains(fault.Why(err), tc.lacks) {
+			t.Errorf("%s: %+v, %v", tc.url, r.Steps, err)
+		}
+	}
+	if r, err := update(t, p, p.Name(moved), right, time.Minute); err != nil || r.Outcome != plan.OutcomeDone {
+		t.Fatalf("put right: %+v, %v", r.Steps, err)
+	}
+	if err := p.StopMember(ctx, moved); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.StartMember(ctx, moved, "--listen-peer-urls="+free); err != nil {
+		t.Fatal(err)
+	}
+	r, err := update(t, p, p.Name(moved), right, 12*time.Second)
+	if fault.CauseOf(err) != "not_reached" || r.Steps[0].State != plan.Skipped {
+		t.Errorf("listens elsewhere: %+v, %v", r.Steps, err)
+	}
+}
