@@ -1,13 +1,17 @@
 package cli
 
-import "io"
+import (
+	"io"
+
+	"kvd/cmd/kvd/cli/render"
+)
 
 // drawn has table draw to w, and returns the first error of writing whatever table
 // makes of it, be that nothing or the same again for each of its parts: a result that
 // is not there whole is none.
 func drawn(w io.Writer, table func(io.Writer) error) error {
 	watched := &watchedWriter{to: w}
-	if err := table(watched); watched.err == nil {
+	if err := table(render.NewSheet(watched)); watched.err == nil {
 		return err
 	}
 	return watched.err

@@ -1,12 +1,10 @@
 package render
 
 import (
-	"bytes"
 	"io"
 	"strings"
 
 	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 )
 
@@ -35,23 +33,20 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 			align[i] = tw.AlignRight
 		}
 	}
-	var drawn bytes.Buffer
-	t := tablewriter.NewTable(&drawn,
-		tablewriter.WithRenderer(renderer.NewBlueprint(plain())),
-		tablewriter.WithConfig(tablewriter.Config{
-			Header: tw.CellConfig{
-				Alignment:  tw.CellAlignment{PerColumn: align},
-				Formatting: tw.CellFormatting{AutoFormat: tw.Off},
-				Padding:    tw.CellPadding{Global: gap()},
-			},
-			Row: tw.CellConfig{
-				Alignment:    tw.CellAlignment{PerColumn: align},
-				Formatting:   tw.CellFormatting{AutoWrap: tw.WrapNormal},
-				ColMaxWidths: tw.CellWidth{PerColumn: wrap},
-				Padding:      tw.CellPadding{Global: gap()},
-			},
-		}),
-	)
+	sheet := sheetOn(w)
+	t := sheet.table.Options(tablewriter.WithConfig(tablewriter.Config{
+		Header: tw.CellConfig{
+			Alignment:  tw.CellAlignment{PerColumn: align},
+			Formatting: tw.CellFormatting{AutoFormat: tw.Off},
+			Padding:    tw.CellPadding{Global: gap()},
+		},
+		Row: tw.CellConfig{
+			Alignment:    tw.CellAlignment{PerColumn: align},
+			Formatting:   tw.CellFormatting{AutoWrap: tw.WrapNormal},
+			ColMaxWidths: tw.CellWidth{PerColumn: wrap},
+			Padding:      tw.CellPadding{Global: gap()},
+		},
+	}))
 	t.Header(header)
 	for _, r := range rows {
 		cells := make([]string, len(c))
@@ -65,13 +60,7 @@ func (c Columns[T]) Write(w io.Writer, rows []T) error {
 	if err := t.Render(); err != nil {
 		return err
 	}
-	// tablewriter pads the last column too, which is noise in a ticket.
-	for line := range strings.Lines(drawn.String()) {
-		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sheet.flush()
 }
 
 func gap() tw.Padding { return tw.Padding{Left: "", Right: "  ", Overwrite: true} }
