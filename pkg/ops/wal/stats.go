@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"kvd/pkg/ops/kube/keys"
@@ -163,19 +164,19 @@ func (c *counter) finish() *Stats {
 	for p, a := range c.prefixes.of {
 		s.Prefixes = append(s.Prefixes, PrefixAmount{[]byte(p), a.resource, c.share(a.Amount)})
 	}
-	for _, k := range largest(c.keys.all, c.o.Top, func(x counted[string, *folder]) (Amount, string) { return x.Amount, x.k }) {
+	for _, k := range largest(c.keys.each(), c.o.Top, func(x *counted[*folder]) (Amount, string) { return x.Amount, x.k }) {
 		s.Keys = append(s.Keys, KeyAmount{[]byte(k.k), c.share(k.Amount)})
 	}
-	for _, l := range largest(c.leases.all, c.o.Top, func(x counted[LeaseID, struct{}]) (Amount, string) { return x.Amount, x.k.String() }) {
-		s.Leases = append(s.Leases, LeaseAmount{l.k, c.share(l.Amount)})
+	for _, l := range largest(c.leases.each(), c.o.Top, func(x *counted[struct{}]) (Amount, string) { return x.Amount, leaseOf(x.k).String() }) {
+		s.Leases = append(s.Leases, LeaseAmount{leaseOf(l.k), c.share(l.Amount)})
 	}
 	s.Namespaces, s.Users = c.names(c.namespaces), c.names(c.users)
 	s.KeysUncounted, s.LeasesUncounted = c.share(c.keys.missed), c.share(c.leases.missed)
 	for i := range s.Segments {
 		s.Segments[i].Amount = c.share(s.Segments[i].Amount)
 	}
-	s.Types = largest(s.Types, 0, func(x TypeAmount) (Amount, string) { return x.Amount, string(x.Type) })
-	s.Prefixes = largest(s.Prefixes, c.o.Top, func(x PrefixAmount) (Amount, string) { return x.Amount, string(x.Prefix) })
+	s.Types = largest(slices.Values(s.Types), 0, func(x TypeAmount) (Amount, string) { return x.Amount, string(x.Type) })
+	s.Prefixes = largest(slices.Values(s.Prefixes), c.o.Top, func(x PrefixAmount) (Amount, string) { return x.Amount, string(x.Prefix) })
 	return s
 }
 
@@ -184,7 +185,7 @@ func (c *counter) names(from groups[Amount]) []NameAmount {
 	for name, a := range from.of {
 		out = append(out, NameAmount{name, c.share(*a)})
 	}
-	return largest(out, c.o.Top, func(x NameAmount) (Amount, string) { return x.Amount, x.Name })
+	return largest(slices.Values(out), c.o.Top, func(x NameAmount) (Amount, string) { return x.Amount, x.Name })
 }
 
 func (c *counter) share(a Amount) Amount {
@@ -193,18 +194,19 @@ func (c *counter) share(a Amount) Amount {
 }
 
 // largest sorts by bytes, then by number and name, and keeps the first n; 0: all.
-func largest[T any](all []T, n int, of func(T) (Amount, string)) []T {
+func largest[T any](all iter.Seq[T], n int, of func(T) (Amount, string)) []T {
 	order := func(x, y T) int {
 		a, s := of(x)
 		b, t := of(y)
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Count, a.Count), cmp.Compare(s, t))
 	}
-	if n == 0 || len(all) <= n {
-		slices.SortFunc(all, order)
-		return all
+	top := []T{}
+	if n == 0 || n > maxBiggest {
+		top = slices.AppendSeq(top, all)
+		slices.SortFunc(top, order)
+		return top[:min(len(top), cmp.Or(n, len(top)))]
 	}
-	top := make([]T, 0, n+1) // few of many: most are compared with the last of them alone
-	for _, x := range all {
+	for x := range all { // few of many: most are compared with the last of them alone
 		if len(top) == n && order(x, top[n-1]) >= 0 {
 			continue
 		}

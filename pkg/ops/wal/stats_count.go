@@ -3,6 +3,7 @@ package wal
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -10,10 +11,8 @@ import (
 )
 
 const (
-	maxCounted = 32_768  // keys, and leases, that are kept before those with the least bytes are dropped
-	maxKeyText = 8 << 20 // bytes of keys that are kept before that is done as well
-	maxGroups  = 8192    // prefixes, namespaces, users; the rest is counted together
-	maxBiggest = 100     // entries, where no number is given
+	maxGroups  = 8192 // prefixes, namespaces, users; the rest is counted together
+	maxBiggest = 100  // entries, where no number is given
 	others     = "(others)"
 )
 
@@ -30,8 +29,8 @@ type counter struct {
 	namespaces groups[Amount]
 	folders    map[string]*folder
 	users      groups[Amount]
-	keys       heavy[string, *folder]
-	leases     heavy[LeaseID, struct{}]
+	keys       heavy[*folder]
+	leases     heavy[struct{}] // by leaseKey
 }
 
 type prefixCount struct {
@@ -133,11 +132,9 @@ func (c *counter) op(o *Op, w *writing) {
 		w.key = o.Key
 	}
 	n := int64(o.Bytes)
-	var k *counted[string, *folder]
-	if i, ok := c.keys.at[string(o.Key)]; ok { // not by get, which would need memory for the string
-		k = &c.keys.all[i]
-	} else {
-		k = c.keys.put(string(o.Key), c.folder(o.Key), len(o.Key))
+	k := c.keys.get(o.Key)
+	if k == nil {
+		k = c.keys.put(o.Key, c.folder(o.Key))
 	}
 	k.add(n)
 	k.of.prefix.add(n)
@@ -147,11 +144,22 @@ func (c *counter) op(o *Op, w *writing) {
 	if o.Lease == 0 {
 		return
 	}
-	l := c.leases.get(o.Lease)
+	id := leaseKey(o.Lease)
+	l := c.leases.get(id[:])
 	if l == nil {
-		l = c.leases.put(o.Lease, struct{}{}, 0)
+		l = c.leases.put(id[:], struct{}{})
 	}
 	l.add(n)
+}
+
+// leaseKey is what a lease is counted by.
+func leaseKey(id LeaseID) (key [8]byte) {
+	binary.BigEndian.PutUint64(key[:], uint64(id)) //nolint:gosec // the same bits
+	return key
+}
+
+func leaseOf(key string) LeaseID {
+	return LeaseID(binary.BigEndian.Uint64([]byte(key))) //nolint:gosec // the same bits
 }
 
 // folder returns what a key is counted under.
@@ -249,71 +257,4 @@ func (g *groups[V]) get(name string) *V {
 	v, name := new(V), strings.Clone(name)
 	g.of[name], g.names = v, append(g.names, name)
 	return v
-}
-
-// heavy counts things of which there may be any number, and keeps those with the
-// most bytes, of the same bytes those that came first: when there are too many, all
-// but a quarter are dropped. What one of them can have had before it was dropped is
-// in missed.
-type heavy[K cmp.Ordered, V any] struct {
-	at     map[K]int32
-	all    []counted[K, V] // as they came
-	text   int             // bytes of the keys
-	missed Amount
-}
-
-type counted[K, V any] struct {
-	k  K
-	of V
-	Amount
-	came int32
-}
-
-// get returns what is counted of k, or nil. It is valid until the next put.
-func (h *heavy[K, V]) get(k K) *counted[K, V] {
-	if i, ok := h.at[k]; ok {
-		return &h.all[i]
-	}
-	return nil
-}
-
-// put adds one that is not there, whose key has so many bytes of text.
-func (h *heavy[K, V]) put(k K, v V, text int) *counted[K, V] {
-	if len(h.all) >= maxCounted || h.text+text > maxKeyText && len(h.all) > 1 {
-		h.drop()
-	}
-	if h.at == nil {
-		h.at = map[K]int32{}
-	}
-	n := len(h.all)
-	h.at[k] = int32(n) //nolint:gosec // below maxCounted
-	h.all = append(h.all, counted[K, V]{k: k, of: v})
-	h.text += text
-	return &h.all[n]
-}
-
-func (h *heavy[K, V]) drop() {
-	for i := range h.all {
-		h.all[i].came = int32(i) //nolint:gosec // below maxCounted
-	}
-	slices.SortFunc(h.all, func(a, b counted[K, V]) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.came, b.came))
-	})
-	kept := len(h.all) / 4
-	var most Amount
-	for _, c := range h.all[kept:] {
-		most = Amount{Count: max(most.Count, c.Count), Bytes: max(most.Bytes, c.Bytes)}
-	}
-	h.missed.Count += most.Count
-	h.missed.Bytes += most.Bytes
-	clear(h.all[kept:]) // what was dropped is to be freed
-	h.all = h.all[:kept]
-	clear(h.at) // all at once, which is faster than most of them one by one
-	h.text = 0
-	for i, c := range h.all {
-		h.at[c.k] = int32(i) //nolint:gosec // below maxCounted
-		if s, ok := any(c.k).(string); ok {
-			h.text += len(s)
-		}
-	}
 }

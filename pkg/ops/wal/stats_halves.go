@@ -160,8 +160,8 @@ func (c *counter) join(next *counter) {
 	})
 	next.namespaces.each(func(name string, a *Amount) { c.namespaces.get(name).join(*a) })
 	next.users.each(func(name string, a *Amount) { c.users.get(name).join(*a) })
-	c.keys.join(&next.keys, func(k string) int { return len(k) })
-	c.leases.join(&next.leases, func(LeaseID) int { return 0 })
+	c.keys.join(&next.keys)
+	c.leases.join(&next.leases)
 	biggest := slices.Concat(out.Biggest, with.Biggest)
 	slices.SortStableFunc(biggest, func(a, b BigEntry) int { return int(b.Bytes - a.Bytes) })
 	out.Biggest = biggest[:min(len(biggest), c.biggest())]
@@ -187,18 +187,5 @@ func (g *groups[V]) full() bool { return g.of[others] != nil }
 func (g *groups[V]) each(fn func(string, *V)) {
 	for _, name := range g.names {
 		fn(name, g.of[name])
-	}
-}
-
-// join adds what another has counted of what came later. What either has dropped of
-// something, it may have had in both.
-func (h *heavy[K, V]) join(next *heavy[K, V], text func(K) int) {
-	h.missed.join(next.missed)
-	for _, x := range next.all {
-		mine := h.get(x.k)
-		if mine == nil {
-			mine = h.put(x.k, x.of, text(x.k))
-		}
-		mine.join(x.Amount)
 	}
 }

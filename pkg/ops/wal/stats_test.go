@@ -113,7 +113,7 @@ func TestStatsOfManyKeys(t *testing.T) {
 	if m := s.KeysUncounted; m.Count < 1 || m.Count > 10 || m.Bytes != 40*m.Count || s.LeasesUncounted.Count < 1 {
 		t.Errorf("uncounted %+v, %+v", m, s.LeasesUncounted)
 	}
-	if s.Prefixes[0].Count != n || s.Namespaces[0].Count != n || len(c.keys.all) > maxCounted {
+	if s.Prefixes[0].Count != n || s.Namespaces[0].Count != n || c.keys.n > maxCounted {
 		t.Errorf("%+v", s.Prefixes)
 	}
 	for i := range 3 * maxGroups {
@@ -165,7 +165,7 @@ func TestStatsFolders(t *testing.T) {
 				for _, c := range []*counter{shared, alone} {
 					c.op(&Op{Op: PutType, Key: []byte(dir + name), Bytes: 7}, &writing{})
 				}
-				got, want := shared.keys.get(dir+name).of, alone.keys.get(dir+name).of
+				got, want := shared.keys.get([]byte(dir+name)).of, alone.keys.get([]byte(dir+name)).of
 				place := func(c *counter, f *folder) (prefix, namespace string) {
 					for n, p := range c.prefixes.of {
 						if p == f.prefix {
