@@ -6,6 +6,11 @@ FUZZTIME ?= 30s
 # -parallel 6: their tests wait for servers more than they compute.
 # -trimpath as in build, so that nothing is compiled twice.
 TESTFLAGS ?= -trimpath -count=1 -p 2 -parallel 6 -timeout 18m
+# Tests whose name ends like this are the slower half. One pattern for both halves:
+# what one leaves out, the other runs, in the packages that have such tests (linking
+# the others would take half a minute).
+MORE    := _more$$
+MORE_IN  = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' '^func [A-Za-z0-9_]+_more[^A-Za-z0-9_]' cmd pkg))))
 
 # The version is what git says, "dev" where git or the repository is missing.
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -20,7 +25,7 @@ export CGO_ENABLED ?= 0
 export KVD_TEST_BINARY := $(CURDIR)/bin/kvd
 
 .DEFAULT_GOAL := help
-.PHONY: alerts help build install demo test test-long lint fuzz bench docs findings compatibility check clean
+.PHONY: alerts help build install demo test test-more test-long lint fuzz bench docs findings compatibility check clean
 
 help: ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -35,10 +40,13 @@ install: ## install kvd into $GOBIN (or $GOPATH/bin)
 demo: build ## fill a throwaway cluster until it is read-only, and rescue it
 	bin/kvd drill nospace
 
-test: build ## run the tests (ten minutes on two cores)
-	$(GO) test $(TESTFLAGS) ./...
+test: build ## run the tests (less than five minutes on two cores)
+	$(GO) test $(TESTFLAGS) -skip '$(MORE)' ./...
 
-test-long: build ## run all tests, also the slow ones
+test-more: build ## run those that make test leaves out for their time (as long again)
+	$(GO) test $(TESTFLAGS) -run '$(MORE)' $(MORE_IN)
+
+test-long: build ## run all tests: both halves, and what takes a machine that has time
 	$(GO) test $(TESTFLAGS) -timeout 60m -tags long ./...
 
 lint: ## formatting, go vet, import rules and their canaries

@@ -110,7 +110,7 @@ func neededRoles() []need {
 // Every command works with the least role that docs/permissions.md names, and
 // says what is missing to whoever has less. TestPermissionsOnThreeMembers tries
 // what takes longer.
-func TestPermissions(t *testing.T) {
+func TestPermissions_more(t *testing.T) {
 	t.Parallel()
 	tryPermissions(t, 1, func(n need) bool { return !n.long })
 }

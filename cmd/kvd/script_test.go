@@ -26,6 +26,12 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts("testdata/script"))
 }
 
+// TestScripts_more runs testdata/script-more/*.txtar, the slower half.
+func TestScripts_more(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, scripts("testdata/script-more"))
+}
+
 // scripts are those of a folder, with what all of them can use.
 func scripts(dir string) testscript.Params {
 	return testscript.Params{
