@@ -86,10 +86,14 @@ func (c *Client) explain(ctx context.Context, op, endpoint string, err error) er
 		return found.On(op, endpoint)
 	}
 	// The probe has found etcd's pages, and a request nothing but pages: behind TLS, since in
-	// plain text there is not even a connection.
+	// plain text there is not even a connection. Any other status than 404 is a proxy's.
 	if e.Cause == CauseNotEtcd && strings.Contains(e.Msg, "unexpected HTTP status code") {
-		e.Cause, e.Msg = CauseMetricsPort, "this is etcd's port for pages alone (--listen-client-http-urls; of k3s 2382), not for clients"
-		e.Hint = "use the port of --listen-client-urls, usually 2379"
+		if strings.Contains(e.Msg, ": 404") {
+			e.Cause, e.Msg = CauseMetricsPort, "etcd's pages are there, and nothing for clients: it is its port for pages alone (--listen-client-http-urls; of k3s 2382), or a proxy passes on HTTP/1 only"
+		} else {
+			e.Msg = "etcd's pages are there, and its clients' requests end before it, as at a proxy that passes on HTTP/1 only: " + e.Msg[strings.Index(e.Msg, "unexpected HTTP"):]
+		}
+		e.Hint = "use the port of --listen-client-urls, usually 2379, and no proxy that does not pass on HTTP/2 (gRPC)"
 	}
 	return e
 }

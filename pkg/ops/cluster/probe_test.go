@@ -3,6 +3,11 @@ package cluster_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"testing"
 
 	"kvd/pkg/ops/cluster"
@@ -46,6 +51,34 @@ func TestPortForGRPCOnly(t *testing.T) {
 				wantCause(t, ep("http://"+hostOf(s.Endpoint(0))), cluster.CauseTLSRequired, fault.Unavailable)
 			}
 		})
+	}
+}
+
+// Behind a proxy that passes on HTTP/1 only, etcd's pages are there and its clients are not
+// served: the port before it is not etcd's own for pages.
+func TestProxyWithoutHTTP2BehindIt(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, servertest.Options{})
+	etcd, err := url.Parse(s.Endpoint(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := httputil.NewSingleHostReverseProxy(etcd)
+	for code, cause := range map[int]string{http.StatusBadGateway: cluster.CauseNotEtcd, 0: cluster.CauseMetricsPort} {
+		proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if code != 0 && r.Method == http.MethodPost {
+				http.Error(w, "upstream", code)
+				return
+			}
+			passes.ServeHTTP(w, r)
+		}))
+		proxy.EnableHTTP2 = true
+		proxy.StartTLS()
+		t.Cleanup(proxy.Close)
+		e := wantCause(t, cluster.Config{Endpoints: []string{proxy.URL}, InsecureSkipVerify: true}, cause, fault.Unavailable)
+		if !strings.Contains(e.Msg, "a proxy") || !strings.Contains(e.Hint, "HTTP/2") {
+			t.Errorf("%d: %v (%s)", code, e, e.Hint)
+		}
 	}
 }
 
