@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,8 +24,9 @@ const (
 // foundRoots are --etcd-prefixes that nobody has told: of groups that are none of
 // Kubernetes', those which have one of the namespaces that every cluster has. An etcd
 // for many clusters, as Kamaji's, has one for each. It costs a request for 32 groups
-// that may be one, and none where all keys are Kubernetes' already.
-func foundRoots(ctx context.Context, m *cluster.MemberClient, u Usage, known keys.Layout) []string {
+// that may be one, which are counted in u, and none where all keys are Kubernetes' already.
+// timeout is for one answer.
+func foundRoots(ctx context.Context, m *cluster.MemberClient, u *Usage, known keys.Layout, timeout time.Duration) []string {
 	suspects := suspectRoots(u.Groups, known)
 	var out []string
 	for some := range slices.Chunk(suspects, rootsAtOnce) {
@@ -34,7 +36,10 @@ func foundRoots(ctx context.Context, m *cluster.MemberClient, u Usage, known key
 				gets = append(gets, clientv3.OpGet(root+"/namespaces/"+ns, clientv3.WithCountOnly(), clientv3.WithSerializable()))
 			}
 		}
-		r, err := m.Etcd().Txn(ctx).Then(gets...).Commit()
+		rctx, cancel := context.WithTimeout(ctx, timeout)
+		r, err := m.Etcd().Txn(rctx).Then(gets...).Commit()
+		cancel()
+		u.Requests++
 		if err != nil {
 			return out // a learner takes none, and some servers fewer: what is not found can be told
 		}

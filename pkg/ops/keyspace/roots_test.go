@@ -3,6 +3,7 @@ package keyspace_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/progress"
@@ -53,5 +54,29 @@ func TestRootsNobodyHasTold(t *testing.T) {
 	o.Layout = o.Layout.With("/a,/many/tenants")
 	if got := counts(o); got["pods"] != 4 || got[string(keyspace.GroupNoObject)] != 3 || len(notes) != 1 {
 		t.Errorf("every value, told: %v, %q", got, notes)
+	}
+}
+
+// What was read is not lost where it cannot be read again with the prefixes that were found.
+func TestRootsFoundAndNobodyToReadThemFrom(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{})
+	cli := c.Client(t)
+	for _, key := range []string{"/a/pods/ns/p", "/a/namespaces/default"} {
+		if _, err := cli.Put(t.Context(), key, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := keyspace.DefaultLookOptions()
+	o.Timeout = 2 * time.Second
+	warned := false
+	u, err := keyspace.Look(t.Context(), connect(t, c, 0), o, progress.Func(func(e progress.Event) {
+		warned = warned || e.Warning
+		if strings.Contains(e.Note, "beginning again with that") {
+			c.Kill(0)
+		}
+	}))
+	if err != nil || u.Keys != 2 || !warned {
+		t.Errorf("%v, %d keys, warned: %v", err, u.Keys, warned)
 	}
 }
