@@ -29,8 +29,15 @@ func (p *place) disarm(t *testing.T, o ops.DisarmOptions) (plan.Report, error) {
 
 // Case C01: history compacted, keys deleted, no defrag: a disarm would not hold.
 func TestDisarmIsRefusedWhereTheAlarmWouldComeBack(t *testing.T) {
+	disarmIsRefusedWhereTheAlarmWouldComeBack(t, plain())
+}
+func TestDisarmIsRefusedWhereTheAlarmWouldComeBack_more(t *testing.T) {
+	disarmIsRefusedWhereTheAlarmWouldComeBack(t, otherWorlds())
+}
+
+func disarmIsRefusedWhereTheAlarmWouldComeBack(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := w.build(t)
@@ -77,9 +84,14 @@ func TestDisarmIsRefusedWhereTheAlarmWouldComeBack(t *testing.T) {
 
 // Case C04: the quota was raised and the server restarted; the alarm stays, and
 // may go now.
-func TestDisarmAfterTheQuotaWasRaised(t *testing.T) {
+func TestDisarmAfterTheQuotaWasRaised(t *testing.T) { disarmAfterTheQuotaWasRaised(t, plain()) }
+func TestDisarmAfterTheQuotaWasRaised_more(t *testing.T) {
+	disarmAfterTheQuotaWasRaised(t, otherWorlds())
+}
+
+func disarmAfterTheQuotaWasRaised(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := w.build(t)
@@ -108,9 +120,12 @@ func TestDisarmAfterTheQuotaWasRaised(t *testing.T) {
 
 // Case C06: without a quorum the alarm is still seen, and a disarm says what it
 // waits for.
-func TestAlarmWithoutQuorum(t *testing.T) {
+func TestAlarmWithoutQuorum(t *testing.T)      { alarmWithoutQuorum(t, 3) }
+func TestAlarmWithoutQuorum_more(t *testing.T) { alarmWithoutQuorum(t, 5) }
+
+func alarmWithoutQuorum(t *testing.T, sizes ...int) {
 	t.Parallel()
-	for _, members := range []int{3, 5} {
+	for _, members := range sizes {
 		p := world{members: members, quota: 16 * mib, keyFmt: "k%d"}.build(t)
 		p.fill(t, 1<<30, 64<<10)
 		for i := 1; i <= members/2+1; i++ {
@@ -172,9 +187,12 @@ func TestDisarmIsExact(t *testing.T) {
 }
 
 // Case C07: one member with a small quota caps everybody.
-func TestOneSmallQuotaCapsTheCluster(t *testing.T) {
+func TestOneSmallQuotaCapsTheCluster(t *testing.T)      { oneSmallQuotaCapsTheCluster(t, 2) }
+func TestOneSmallQuotaCapsTheCluster_more(t *testing.T) { oneSmallQuotaCapsTheCluster(t, 1) }
+
+func oneSmallQuotaCapsTheCluster(t *testing.T, which ...int) {
 	t.Parallel()
-	for _, small := range []int{1, 2} {
+	for _, small := range which {
 		p := world{members: 3, quota: 64 * mib, keyFmt: "k%d"}.build(t)
 		if err := p.Restart(servertest.Context(t, 30*time.Second), small, "--quota-backend-bytes=16777216"); err != nil {
 			t.Fatal(err)

@@ -35,34 +35,47 @@ func raise(t *testing.T, c *servertest.Cluster, member uint64, typ pb.AlarmType)
 // C26: NOSPACE is what a defragmentation is for; CORRUPT, or a voter that is
 // away, are reasons to leave it.
 func TestDefragHealthGates(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		members int
-		hurt    func(*testing.T, *servertest.Cluster, cluster.View)
-		cause   string // "" : it runs
-	}{
-		{"NOSPACE everywhere", 3, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
+	defragHealthGates(t, except(illnesses(), "NOSPACE everywhere", "no quorum"))
+}
+
+func TestDefragHealthGates_more(t *testing.T) {
+	defragHealthGates(t, only(illnesses(), "NOSPACE everywhere", "no quorum"))
+}
+
+type illness struct {
+	members int
+	hurt    func(*testing.T, *servertest.Cluster, cluster.View)
+	cause   string // "" : it runs
+}
+
+func illnesses() map[string]illness {
+	return map[string]illness{
+		"NOSPACE everywhere": {3, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
 			for _, m := range v.Members {
 				raise(t, c, m.ID, pb.AlarmType_NOSPACE)
 			}
 		}, ""},
-		{"NOSPACE of the only member", 1, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
+		"NOSPACE of the only member": {1, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
 			raise(t, c, v.Members[0].ID, pb.AlarmType_NOSPACE)
 		}, ""},
-		{"CORRUPT beside NOSPACE", 3, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
+		"CORRUPT beside NOSPACE": {3, func(t *testing.T, c *servertest.Cluster, v cluster.View) {
 			raise(t, c, v.Members[0].ID, pb.AlarmType_NOSPACE)
 			raise(t, c, v.Members[2].ID, pb.AlarmType_CORRUPT)
 		}, cluster.CauseCorrupt},
-		{"a voter is down", 3, func(t *testing.T, c *servertest.Cluster, _ cluster.View) {
+		"a voter is down": {3, func(t *testing.T, c *servertest.Cluster, _ cluster.View) {
 			c.Kill((c.Leader(t) + 1) % 3)
 		}, "voter_missing"},
-		{"no quorum", 3, func(t *testing.T, c *servertest.Cluster, _ cluster.View) {
+		"no quorum": {3, func(t *testing.T, c *servertest.Cluster, _ cluster.View) {
 			lead := c.Leader(t)
 			c.Kill((lead + 1) % 3)
 			c.Kill((lead + 2) % 3)
 		}, "voter_missing"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
+	}
+}
+
+func defragHealthGates(t *testing.T, in map[string]illness) {
+	for name, tc := range in {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := fragmented(t, servertest.Options{Options: local.Options{Members: tc.members}}, 2, 8)
 			client, view := connect(t, c)
@@ -124,8 +137,16 @@ func TestDefragRuleUsesEachMembersQuota(t *testing.T) {
 
 // C30: a disk without room for the copy. Where kvd sees the disk, it refuses;
 // where it is told not to look, etcd fails, and the file is what it was.
-func TestDefragNeedsRoomForTheCopy(t *testing.T) {
-	for _, tc := range []struct{ disk, live int }{{64, 36}, {96, 56}, {48, 28}} {
+func TestDefragNeedsRoomForTheCopy(t *testing.T) { defragNeedsRoomForTheCopy(t, room{48, 28}) }
+
+func TestDefragNeedsRoomForTheCopy_more(t *testing.T) {
+	defragNeedsRoomForTheCopy(t, room{64, 36}, room{96, 56})
+}
+
+type room struct{ disk, live int } // MiB
+
+func defragNeedsRoomForTheCopy(t *testing.T, cases ...room) {
+	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%d MiB in use of %d", tc.live, tc.disk), func(t *testing.T) {
 			c := onSmallDisk(t, tc.disk)
 			fillFragmented(t, c, tc.live, 1)

@@ -138,8 +138,16 @@ func defrags(t *testing.T, c *servertest.Cluster) []uint64 {
 	return out
 }
 
-func TestDefragRollsFollowersFirst(t *testing.T) {
-	for _, tc := range []struct{ members, live, freed int }{{3, 8, 24}, {1, 4, 16}, {5, 2, 8}} {
+func TestDefragRollsFollowersFirst(t *testing.T) { defragRollsFollowersFirst(t, sizes{3, 2, 8}) }
+
+func TestDefragRollsFollowersFirst_more(t *testing.T) {
+	defragRollsFollowersFirst(t, sizes{3, 8, 24}, sizes{1, 4, 16}, sizes{5, 2, 8})
+}
+
+type sizes struct{ members, live, freed int } // MiB
+
+func defragRollsFollowersFirst(t *testing.T, cases ...sizes) {
+	for _, tc := range cases {
 		t.Run(fmt.Sprintf("%d members", tc.members), func(t *testing.T) {
 			t.Parallel()
 			c := fragmented(t, servertest.Options{Options: local.Options{Members: tc.members}, EqualContent: true}, tc.live, tc.freed)
@@ -255,18 +263,26 @@ func TestDefragIsFollowedAfterATimeout(t *testing.T) {
 
 // C22: a member dies after the first was done: the second is not touched.
 func TestDefragStopsWhenAMemberIsLost(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		members int
-		victim  func(order []string) string // by the order of the plan
-		kind    fault.Kind
-		onError bool
-	}{
-		{"the one just done", 3, func(o []string) string { return o[0] }, fault.Partial, false},
-		{"the next one", 3, func(o []string) string { return o[1] }, fault.Partial, false},
-		{"the leader, of five", 5, func(o []string) string { return o[4] }, fault.Partial, false},
-		{"the one just done, going on after errors", 3, func(o []string) string { return o[0] }, fault.Partial, true},
-	} {
+	defragStopsWhenAMemberIsLost(t, loss{"the one just done, going on after errors", 3, func(o []string) string { return o[0] }, fault.Partial, true})
+}
+
+func TestDefragStopsWhenAMemberIsLost_more(t *testing.T) {
+	defragStopsWhenAMemberIsLost(t,
+		loss{"the one just done", 3, func(o []string) string { return o[0] }, fault.Partial, false},
+		loss{"the next one", 3, func(o []string) string { return o[1] }, fault.Partial, false},
+		loss{"the leader, of five", 5, func(o []string) string { return o[4] }, fault.Partial, false})
+}
+
+type loss struct {
+	name    string
+	members int
+	victim  func(order []string) string // by the order of the plan
+	kind    fault.Kind
+	onError bool
+}
+
+func defragStopsWhenAMemberIsLost(t *testing.T, cases ...loss) {
+	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := fragmented(t, servertest.Options{Options: local.Options{Members: tc.members}}, 2, 8)
@@ -315,8 +331,11 @@ func TestDefragStopsWhenAMemberIsLost(t *testing.T) {
 }
 
 // C25: a learner is skipped with a note.
-func TestDefragSkipsLearners(t *testing.T) {
-	for _, members := range []int{1, 2, 3} {
+func TestDefragSkipsLearners(t *testing.T)      { defragSkipsLearners(t, 1) }
+func TestDefragSkipsLearners_more(t *testing.T) { defragSkipsLearners(t, 2, 3) }
+
+func defragSkipsLearners(t *testing.T, voters ...int) {
+	for _, members := range voters {
 		t.Run(fmt.Sprintf("beside %d voters", members), func(t *testing.T) {
 			t.Parallel()
 			c := fragmented(t, servertest.Options{Options: local.Options{Members: members}}, 2, 8)

@@ -17,9 +17,12 @@ import (
 
 // Case C08: what works while NOSPACE is raised, and what does not. kvd's plans
 // and words rest on it.
-func TestWhatWorksUnderNospace(t *testing.T) {
+func TestWhatWorksUnderNospace(t *testing.T)      { whatWorksUnderNospace(t, plain()) }
+func TestWhatWorksUnderNospace_more(t *testing.T) { whatWorksUnderNospace(t, otherWorlds()) }
+
+func whatWorksUnderNospace(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := w.build(t)
@@ -69,12 +72,16 @@ func second[T any](_ T, err error) error { return err }
 // Case C11: what probes see under NOSPACE; a member whose /health is false is
 // not down.
 func TestProbesUnderNospace(t *testing.T) {
+	probesUnderNospace(t, world{members: 1, quota: 16 * mib, keyFmt: "k%d"})
+}
+
+func TestProbesUnderNospace_more(t *testing.T) {
+	probesUnderNospace(t, world{members: 1, quota: 24 * mib, keyFmt: "\xff%d"}, world{members: 3, quota: 16 * mib, keyFmt: "/registry/%d"})
+}
+
+func probesUnderNospace(t *testing.T, in ...world) {
 	t.Parallel()
-	for _, w := range []world{
-		{members: 1, quota: 16 * mib, keyFmt: "k%d"},
-		{members: 1, quota: 24 * mib, keyFmt: "\xff%d"},
-		{members: 3, quota: 16 * mib, keyFmt: "/registry/%d"},
-	} {
+	for _, w := range in {
 		p := w.build(t)
 		p.fill(t, 1<<30, 64<<10)
 		for path, want := range map[string]int{

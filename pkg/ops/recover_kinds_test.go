@@ -16,7 +16,7 @@ import (
 
 // A learner's file counts like a voter's, and no request defragments it (etcd issue
 // 21740): that is said as it is, and not that live data fills it.
-func TestRecoverNamesALearnersFile(t *testing.T) {
+func TestRecoverNamesALearnersFile_more(t *testing.T) {
 	t.Parallel()
 	p := world{members: 1, quota: 8 * mib, keyFmt: "/registry/pods/default/p%d"}.build(t)
 	i, err := p.Reserve()
@@ -84,7 +84,7 @@ func TestRecoverNamesALearnersFile(t *testing.T) {
 // Leases are records too, and those that are appended leave pages half empty, which
 // count as in use (gravitational/teleport 16636): a defragmentation wins what no free
 // page shows.
-func TestRecoverFromLeases(t *testing.T) {
+func TestRecoverFromLeases_more(t *testing.T) {
 	t.Parallel()
 	p := world{members: 1, quota: 2 * mib, keyFmt: "/registry/pods/default/p%d"}.build(t)
 	p.put(t, 20, 20, 1024)

@@ -58,9 +58,12 @@ func state(r plan.Report, action string) plan.State {
 }
 
 // Case C02: history fills the file. Compact, defragment, check, disarm, prove.
-func TestRecoverFromHistory(t *testing.T) {
+func TestRecoverFromHistory(t *testing.T)      { recoverFromHistory(t, plain()) }
+func TestRecoverFromHistory_more(t *testing.T) { recoverFromHistory(t, otherWorlds()) }
+
+func recoverFromHistory(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := w.build(t)
@@ -88,9 +91,14 @@ func TestRecoverFromHistory(t *testing.T) {
 
 // Case C01, continued: keys deleted and compacted, never defragmented. Under
 // NOSPACE members report stale bytes in use, and are defragmented all the same.
-func TestRecoverWhatADisarmWouldNotHold(t *testing.T) {
+func TestRecoverWhatADisarmWouldNotHold(t *testing.T) { recoverWhatADisarmWouldNotHold(t, plain()) }
+func TestRecoverWhatADisarmWouldNotHold_more(t *testing.T) {
+	recoverWhatADisarmWouldNotHold(t, otherWorlds())
+}
+
+func recoverWhatADisarmWouldNotHold(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := w.build(t)
@@ -112,8 +120,15 @@ func TestRecoverWhatADisarmWouldNotHold(t *testing.T) {
 // Case C03: compacted and defragmented, and still over: live data. The alarm
 // stays, and what to delete is named.
 func TestRecoverStopsBeforeTheDisarmWhereDataIsLive(t *testing.T) {
+	recoverStopsBeforeTheDisarmWhereDataIsLive(t, plain())
+}
+func TestRecoverStopsBeforeTheDisarmWhereDataIsLive_more(t *testing.T) {
+	recoverStopsBeforeTheDisarmWhereDataIsLive(t, otherWorlds())
+}
+
+func recoverStopsBeforeTheDisarmWhereDataIsLive(t *testing.T, in map[string]world) {
 	t.Parallel()
-	for name, w := range worlds() {
+	for name, w := range in {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w.keyFmt = "/registry/wgpolicyk8s.io/policyreports/ns-%d/report"
@@ -196,7 +211,7 @@ func TestRecoverIsRefusedWhileAVoterIsMissing(t *testing.T) {
 }
 
 // Somebody removes a member in the middle of it: before its turn, and after.
-func TestRecoverWhileAMemberIsRemoved(t *testing.T) {
+func TestRecoverWhileAMemberIsRemoved_more(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]string{"before its turn": "compact", "after its turn": "defragment"} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +257,7 @@ func TestRecoverWhileAMemberIsRemoved(t *testing.T) {
 }
 
 // Case C07, continued: the small quota is named as the cause.
-func TestRecoverNamesTheSmallQuota(t *testing.T) {
+func TestRecoverNamesTheSmallQuota_more(t *testing.T) {
 	t.Parallel()
 	p := world{members: 3, quota: 64 * mib, keyFmt: "k%d"}.build(t)
 	if err := p.Restart(servertest.Context(t, 30*time.Second), 2, "--quota-backend-bytes=16777216"); err != nil {

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,6 +40,25 @@ func worlds() map[string]world {
 		"3 members 8 MiB":    {members: 3, quota: 8 * mib, keyFmt: "/registry/configmaps/kube-system/c%d"},
 		"mTLS auth bin keys": {members: 1, quota: 10 * mib, secure: true, keyFmt: "\xff\xfe\x00%d"},
 	}
+}
+
+// plain is the world that `make test` tries a case in, and otherWorlds are those of
+// `make test-more`.
+func plain() map[string]world { return only(worlds(), "1 member") }
+
+func otherWorlds() map[string]world { return except(worlds(), "1 member") }
+
+// only and except part a table of cases by their names: each is in one of them.
+func only[T any](cases map[string]T, names ...string) map[string]T {
+	some := maps.Clone(cases)
+	maps.DeleteFunc(some, func(name string, _ T) bool { return !slices.Contains(names, name) })
+	return some
+}
+
+func except[T any](cases map[string]T, names ...string) map[string]T {
+	rest := maps.Clone(cases)
+	maps.DeleteFunc(rest, func(name string, _ T) bool { return slices.Contains(names, name) })
+	return rest
 }
 
 // place is a running world.

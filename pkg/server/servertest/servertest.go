@@ -64,6 +64,9 @@ func complete(tb testing.TB, o *Options) {
 	if o.Dir == "" {
 		o.Dir = tb.TempDir()
 	}
+	// A hash of a password takes a member some 50 ms of a core, and it does one for
+	// each login. No test is about how long that takes.
+	o.Args = append([]string{"--bcrypt-cost=4"}, o.Args...)
 }
 
 // adopt ties a cluster to a test.
