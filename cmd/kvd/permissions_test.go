@@ -68,6 +68,8 @@ func neededRoles() []need {
 		{command: "lease list", works: registry, denied: anyone},
 		{command: "lease list", shown: "lease list --keys", args: "--keys", works: reader, denied: registry},
 		{command: "lease show", args: "LEASE", works: registry, denied: anyone},
+		{command: "lease revoke", args: "DOOMED --yes", works: writer, denied: registry, dry: registry, before: (*permissions).doomLease},
+		{command: "lease revoke", shown: "lease revoke --without-keys", args: "--without-keys --yes", works: registry, denied: anyone, dry: registry, before: (*permissions).leaveLease},
 		{command: "keys usage", works: reader, denied: registry},
 		{command: "keys usage", shown: "keys usage --watch TIME", args: "--watch 1s", works: reader, denied: registry},
 		{command: "keys list", args: "--prefix /registry/", works: reader, denied: registry},
@@ -157,9 +159,10 @@ type permissions struct {
 	*servertest.Cluster
 
 	lease  clientv3.LeaseID
-	joins  int    // the member that is added
-	newID  uint64 // and its ID
-	leaves int    // the one that it replaces
+	doomed clientv3.LeaseID // the one that is revoked
+	joins  int              // the member that is added
+	newID  uint64           // and its ID
+	leaves int              // the one that it replaces
 }
 
 func newPermissions(t *testing.T, members int) *permissions {
@@ -227,6 +230,8 @@ func (p *permissions) line(t *testing.T, n need) []string {
 		switch w {
 		case "LEASE":
 			words[i] = fmt.Sprintf("%x", p.lease)
+		case "DOOMED":
+			words[i] = fmt.Sprintf("%x", p.doomed)
 		case "NEW":
 			words[i] = p.Name(p.joins)
 		case "OLD":
@@ -250,6 +255,22 @@ func (p *permissions) putDoomed(t *testing.T) {
 	if _, err := p.Client(t).Put(servertest.Context(t, 60*time.Second), "app/doomed", "v"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// doomLease makes a lease with a key, leaveLease one without.
+func (p *permissions) doomLease(t *testing.T) {
+	p.leaveLease(t)
+	if _, err := p.Client(t).Put(servertest.Context(t, 60*time.Second), "/registry/events/default/doomed", "v", clientv3.WithLease(p.doomed)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *permissions) leaveLease(t *testing.T) {
+	l, err := p.Client(t).Grant(servertest.Context(t, 60*time.Second), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.doomed = l.ID
 }
 
 func (p *permissions) raiseNospace(t *testing.T) {

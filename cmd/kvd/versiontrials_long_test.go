@@ -62,7 +62,7 @@ func versionTrials() []trial {
 		{command: "alarm list", look: true},
 		{command: "lease list", look: true, before: grant},
 		{command: "lease list", shown: "lease list --keys", args: []string{"--keys"}, look: true, after: leaseHasKeys},
-		{command: "lease show", more: func(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }, look: true},
+		{command: "lease show", more: granted, look: true},
 		{command: "keys usage", look: true, after: usageCounts},
 		{command: "keys usage", shown: "keys usage --exact", args: []string{"--exact", "--by=lease"}, look: true},
 		{command: "keys usage", shown: "keys usage --watch TIME", args: []string{"--watch=1s"}, look: true},
@@ -93,6 +93,8 @@ func versionTrials() []trial {
 		{command: "member replace", args: []string{"--yes"}, before: reserveAnother, more: replacement, during: startOnceAdded, after: replaced},
 		{command: "member remove", args: []string{"--yes"}, more: newcomer, after: newcomerGone},
 		{command: "member update", args: []string{"--no-wait", "--yes"}, before: reserve, more: firstMovesThere, after: firstHasMoved},
+		{command: "lease revoke", args: []string{"--yes"}, before: grant, more: granted, after: goneWithItsKeys},
+		{command: "lease revoke", shown: "lease revoke --without-keys", args: []string{"--without-keys", "--rate=1000", "--yes"}, before: grantIdle, after: nothingIdle},
 		{command: "alarm disarm", args: []string{"--yes"}, before: raiseNospace, after: writable},
 		{command: "alarm disarm", shown: "alarm disarm --quota SIZE", args: []string{trialQuotaFlag, "--yes"}, before: raiseNospace, after: writable},
 		{command: "alarm recover", args: []string{"--yes"}, before: fillUp, after: writable},
@@ -157,6 +159,49 @@ func grant(t *testing.T, w *world) {
 	for _, key := range []string{"/registry/events/default/a", "/registry/events/default/b"} {
 		if _, err := cli.Put(t.Context(), key, "v", clientv3.WithLease(l.ID)); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func granted(w *world) []string { return []string{fmt.Sprintf("%x", w.lease)} }
+
+func goneWithItsKeys(t *testing.T, w *world, o outcome) {
+	r, err := w.Client(t).Get(t.Context(), "/registry/events/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || r.Count != 0 {
+		t.Errorf("%d keys are left, %v", r.Count, err)
+	}
+	if s := o.list("steps"); len(s) != 1 || s[0]["reason"] != "revoked, with 2 keys" {
+		t.Errorf("steps %v", s)
+	}
+}
+
+// grantIdle makes leases without keys, one with, and the cluster read-only.
+func grantIdle(t *testing.T, w *world) {
+	for range idleLeases {
+		if _, err := w.Client(t).Grant(t.Context(), 3600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grant(t, w)
+	raiseNospace(t, w)
+}
+
+const idleLeases = 50
+
+// nothingIdle: under NOSPACE, every lease without keys is gone, and no other.
+func nothingIdle(t *testing.T, w *world, o outcome) {
+	d, _ := o.doc["detail"].(map[string]any)
+	if n, _ := d["leases_revoked"].(float64); n < idleLeases || d["leases_kept_got_keys"] != 0.0 {
+		t.Errorf("%v", d)
+	}
+	cli := w.Client(t)
+	all, err := cli.Leases(t.Context())
+	if err != nil || len(all.Leases) == 0 {
+		t.Fatalf("%v, %v; want the one with keys", all, err)
+	}
+	for _, l := range all.Leases {
+		if one, err := cli.TimeToLive(t.Context(), l.ID, clientv3.WithAttachedKeys()); err != nil || len(one.Keys) == 0 {
+			t.Errorf("lease %x: %v, %v; want keys", l.ID, one, err)
 		}
 	}
 }

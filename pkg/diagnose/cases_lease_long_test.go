@@ -91,7 +91,7 @@ func TestCaseKeysOnOneLease(t *testing.T) {
 			good := look(t, connect(t, c))
 			belongs(t, good)
 			if i == 0 {
-				remedied(t, "KVD-LEASE-001", r, good, "etcdctl lease revoke ID, and fewer keys on each from then on")
+				remedied(t, "KVD-LEASE-001", r, good, "kvd lease revoke ID, and fewer keys on each from then on")
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func checkLeaseKeys() Check {
 			} else if float64(l.Total) >= in.Limits.Leases {
 				out = append(out, Finding{ID: "KVD-LEASE-003", Severity: Warning, Subject: "cluster", Summary: fmt.Sprintf("there are %s: each is looked at by the leader, and all are begun anew by an election", counted(l.Total, "lease")),
 					Evidence: []Evidence{{What: "leases", Value: float64(l.Total), Unit: Count, Source: "list of " + l.Member, At: in.At}},
-					Remedy:   []string{"kvd lease list --keys", "find the client that makes a lease per request"}})
+					Remedy:   []string{"kvd lease list --keys", leasesOfNobody, "find the client that makes a lease per request"}})
 			}
 			return out, fmt.Sprintf("%s; the most keys on one of %d asked: %d", counted(l.Total, "lease"), len(l.Asked), most)
 		},
@@ -54,7 +54,7 @@ func (in *Input) fullOfLeases() (Finding, bool) {
 }
 
 // leasesOfNobody is what frees a file that is full of leases, under NOSPACE too.
-const leasesOfNobody = "kvd lease list --keys --limit 0 --rate 2000  # those without keys can go, by `etcdctl lease revoke ID`, also while NOSPACE is raised; the others take their keys along"
+const leasesOfNobody = "kvd lease revoke --without-keys --dry-run  # those without keys can go, also while NOSPACE is raised; those that are named take their keys along"
 
 // shardLeases is what helps against many keys on one lease.
 const shardLeases = "use more leases with fewer keys on each; kube-apiserver puts 1000 events on one"

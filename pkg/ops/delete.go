@@ -140,9 +140,14 @@ func (d *deletion) look(ctx context.Context, view cluster.View) error {
 
 // refuse names what is protected and not meant.
 func (d *deletion) refuse(protected map[string]int64) error {
+	return refuseProtected(opDelete, d.opts.Select.String(), "select less", d.opts.MeanIt, protected)
+}
+
+// refuseProtected names what is protected and not meant. less is what else to do.
+func refuseProtected(op, subject, less string, meant []string, protected map[string]int64) error {
 	var names, said []string
 	for name, n := range protected {
-		if slices.Contains(d.opts.MeanIt, name) {
+		if slices.Contains(meant, name) {
 			continue
 		}
 		names = append(names, name)
@@ -154,16 +159,15 @@ func (d *deletion) refuse(protected map[string]int64) error {
 	if len(names) == 0 {
 		return nil
 	}
-	less := "select less; or"
 	if slices.Contains(names, protectStray) {
-		less = "give the --etcd-prefix that these objects of Kubernetes lie below: --kube-prefix; or"
+		less = "give the --etcd-prefix that these objects of Kubernetes lie below: --kube-prefix"
 	}
-	names = append(names, d.opts.MeanIt...) // so that the hint can be followed as it is
+	names = append(names, meant...) // so that the hint can be followed as it is
 	slices.Sort(names)
 	slices.Sort(said)
-	return &fault.Error{Kind: fault.Refused, Cause: "protected", Op: opDelete, Subject: d.opts.Select.String(),
+	return &fault.Error{Kind: fault.Refused, Cause: "protected", Op: op, Subject: subject,
 		Msg:  "among what is selected is what is not deleted by a slip: " + strings.Join(said, ", "),
-		Hint: less + ", to delete that too, name it: --i-mean-it " + strings.Join(slices.Compact(names), ",")}
+		Hint: less + "; or, to delete that too, name it: --i-mean-it " + strings.Join(slices.Compact(names), ",")}
 }
 
 // plan makes the steps of what was found, but for the snapshot.

@@ -13,7 +13,6 @@ import (
 	"kvd/pkg/ops/keyspace"
 	"kvd/pkg/ops/plan"
 	"kvd/pkg/ops/progress"
-	"kvd/pkg/ops/wait"
 )
 
 const (
@@ -23,9 +22,6 @@ const (
 	probePause = 25 * time.Millisecond
 	// pageKeys is how many keys are read ahead of their deletion.
 	pageKeys = 16 * maxTxnOps
-	// retryFor is how long a batch is sent again while leadership moves or an
-	// answer does not come.
-	retryFor = 30 * time.Second
 )
 
 // doomed is a key as it is to be deleted.
@@ -152,14 +148,6 @@ func (r *groupRun) deletePage(ctx context.Context, page []doomed) error {
 	return nil
 }
 
-// pauseBetween waits between two batches, where a stop ends the step: each batch is
-// a whole, and the next run goes on behind it.
-func pauseBetween(ctx context.Context, d time.Duration) error {
-	waiting, cancel := plan.Waiting(ctx)
-	defer cancel()
-	return wait.For(waiting, d)
-}
-
 // tooMuch reports that the server takes no transaction of this size.
 func tooMuch(err error) bool {
 	switch fault.CauseOf(err) {
@@ -222,28 +210,14 @@ func (r *groupRun) unchanged(batch []doomed, resp *clientv3.TxnResponse, unsure 
 // an answer does not come: sent twice it deletes nothing more. lost says that one
 // may have taken effect without an answer.
 func (r *groupRun) commit(ctx context.Context, cmps []clientv3.Cmp, then, otherwise []clientv3.Op) (resp *clientv3.TxnResponse, lost bool, err error) {
-	for limit := time.Now().Add(retryFor); ; {
+	lost, err = again(ctx, r.client, r.sink, progress.Event{Op: opDelete, Subject: r.group.name()}, func() error {
 		quorum, err := r.client.Quorum(ctx)
 		if err == nil {
-			if resp, err = quorum.Txn(ctx, cmps, then, otherwise); err == nil {
-				return resp, lost, nil
-			}
+			resp, err = quorum.Txn(ctx, cmps, then, otherwise)
 		}
-		if ctx.Err() != nil {
-			return nil, lost, ctx.Err()
-		}
-		if !passing(err) || time.Now().After(limit) {
-			return nil, lost, err
-		}
-		lost = true
-		r.sink.Event(progress.Event{Op: opDelete, Subject: r.group.name(), Phase: "waiting for the cluster", Note: fault.Why(err)})
-		if err := pauseBetween(ctx, settlePoll); err != nil {
-			return nil, lost, err
-		}
-		if _, err := r.client.VotersView(ctx); err != nil && ctx.Err() != nil { // who can be asked now
-			return nil, lost, ctx.Err()
-		}
-	}
+		return err
+	})
+	return resp, lost, err
 }
 
 // timeWrites measures what a small write takes.

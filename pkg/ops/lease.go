@@ -113,16 +113,14 @@ func ListLeases(ctx context.Context, client *cluster.Client, view cluster.View, 
 	if err := mc.Connect(ctx); err != nil {
 		return l, err
 	}
-	rctx, cancel := context.WithTimeout(ctx, client.Config().CommandTimeout)
-	defer cancel()
-	resp, err := mc.Etcd().Leases(rctx)
+	all, err := listLeases(ctx, mc, client.Config().CommandTimeout)
 	if err != nil {
-		return l, mc.Explain(ctx, "list leases", err)
+		return l, err
 	}
 	l.Requests++ // counted once it was answered: how many there are is not known before
-	l.Total = len(resp.Leases)
+	l.Total = len(all)
 	if times := o.TTL || o.Keys; !times || view.Leader == 0 {
-		for _, s := range resp.Leases {
+		for _, s := range all {
 			l.Leases = append(l.Leases, Lease{ID: cluster.FormatID(uint64(s.ID))})
 		}
 		slices.SortFunc(l.Leases, func(a, b Lease) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
@@ -131,7 +129,7 @@ func ListLeases(ctx context.Context, client *cluster.Client, view cluster.View, 
 		}
 		return l, nil
 	}
-	return l, l.askEach(ctx, mc, resp.Leases, o, client.Config().CommandTimeout, sink)
+	return l, l.askEach(ctx, mc, all, o, client.Config().CommandTimeout, sink)
 }
 
 func errNoLeaderForTTL() error {
@@ -160,30 +158,10 @@ func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all [
 	if o.Limit > 0 && len(all) > o.Limit {
 		all = all[:o.Limit]
 	}
-	rate := max(1, o.Rate)
-	sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Note: fmt.Sprintf(
-		"%s to %s, one for each of %d of %s, at %d per second at most", counted(len(all), "request"), l.Member, len(all), counted(l.Total, "lease"), rate)})
-	tick := time.NewTicker(max(time.Second/time.Duration(rate), 1))
-	defer tick.Stop()
 	tally := map[string]*LeaseResource{}
 	var held int64
-	for i, s := range all {
-		if i > 0 {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return cluster.Classify("read leases", l.Member, ctx.Err())
-			}
-		}
-		one, err := timeToLive(ctx, mc, s.ID, o.Keys, timeout)
-		l.Requests++
-		switch {
-		case fault.CauseOf(err) == cluster.CauseLeaseNotFound:
-			l.Gone++
-			continue
-		case err != nil:
-			return err
-		}
+	asker := leaseAsker{mc: mc, op: "lease list", keys: o.Keys, rate: o.Rate, timeout: timeout, sink: sink}
+	requests, gone, err := asker.each(ctx, all, l.Total, func(_ clientv3.LeaseID, one Lease) {
 		l.Asked++
 		if one.Expired {
 			l.Expired++
@@ -194,7 +172,10 @@ func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all [
 			one.Example, one.Keys = one.Keys[:min(1, len(one.Keys))], nil
 		}
 		l.Leases = append(l.Leases, one)
-		sink.Event(progress.Event{Op: "lease list", Subject: l.Member, Phase: "asking", Done: int64(i + 1), Total: int64(len(all)), Unit: "leases"})
+	})
+	l.Requests, l.Gone = l.Requests+requests, gone
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(l.Leases, func(a, b Lease) int { return cmp.Compare(*a.TTL, *b.TTL) })
 	if !o.Keys {
@@ -212,71 +193,6 @@ func (l *LeaseList) askEach(ctx context.Context, mc *cluster.MemberClient, all [
 		l.Share = new(float64(held) / float64(r.Count))
 	}
 	return nil
-}
-
-// timeToLive asks for one lease. A lease that does not exist is an error of
-// cause lease_not_found.
-//
-// etcd answers -1 seconds for a lease that it does not have, and also for one
-// that expired between one and two seconds ago and is not revoked yet; the former
-// is granted for nothing (LeaseTimeToLive in server/v3/etcdserver/api/v3rpc/lease.go,
-// leaseTimeToLive in etcdserver/v3_server.go).
-func timeToLive(ctx context.Context, mc *cluster.MemberClient, id clientv3.LeaseID, withKeys bool, timeout time.Duration) (Lease, error) {
-	rctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var opts []clientv3.LeaseOption
-	if withKeys {
-		opts = append(opts, clientv3.WithAttachedKeys())
-	}
-	resp, err := mc.Etcd().TimeToLive(rctx, id, opts...)
-	if err != nil {
-		return Lease{}, mc.Explain(ctx, "read lease "+cluster.FormatID(uint64(id)), err)
-	}
-	if resp.GrantedTTL == 0 {
-		return Lease{}, &fault.Error{Kind: fault.Wanting, Cause: cluster.CauseLeaseNotFound, Op: "lease show", Subject: cluster.FormatID(uint64(id)),
-			Msg: "there is no such lease: it was never granted, was revoked, or expired", Hint: "see `kvd lease list`"}
-	}
-	out := Lease{ID: cluster.FormatID(uint64(id)), TTL: &resp.TTL, Granted: &resp.GrantedTTL, Expired: resp.TTL <= 0}
-	if withKeys {
-		out.Count = new(len(resp.Keys))
-		for _, k := range resp.Keys {
-			out.Keys = append(out.Keys, string(k))
-		}
-		slices.Sort(out.Keys)
-	}
-	return out, nil
-}
-
-func tallyKeys(tally map[string]*LeaseResource, held []string, layout keys.Layout) {
-	here := map[string]bool{}
-	for _, k := range held {
-		name := "other"
-		if parsed, ok := layout.Parse(k); ok {
-			name = parsed.GroupResource()
-		}
-		r := tally[name]
-		if r == nil {
-			r = &LeaseResource{Resource: name}
-			tally[name] = r
-		}
-		r.Keys++
-		if !here[name] {
-			here[name] = true
-			r.Leases++
-		}
-	}
-}
-
-func resourcesOf(tally map[string]*LeaseResource, held int64) []LeaseResource {
-	out := []LeaseResource{}
-	for _, r := range tally {
-		r.Share = float64(r.Keys) / float64(max(held, 1))
-		out = append(out, *r)
-	}
-	slices.SortFunc(out, func(a, b LeaseResource) int {
-		return cmp.Or(cmp.Compare(b.Keys, a.Keys), cmp.Compare(a.Resource, b.Resource))
-	})
-	return out
 }
 
 // ShowLease asks for one lease with its keys: one request, which the leader

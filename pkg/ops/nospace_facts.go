@@ -25,7 +25,7 @@ func nospaceFindings(v cluster.View) []Finding {
 	}
 	return []Finding{
 		{Cause: FindNoSpaceRules, Message: "while NOSPACE is raised " + nospaceFails + "; " + nospaceWorks,
-			Hint: "space can be made: kvd compact, kvd defrag, kvd keys delete"},
+			Hint: "space can be made: kvd compact, kvd defrag, kvd keys delete, kvd lease revoke"},
 		nospaceProbes(v),
 	}
 }

@@ -50,8 +50,8 @@ func countLeases(ctx context.Context, client *cluster.Client, m cluster.Member) 
 }
 
 // leasesHelp is what helps against a file full of leases.
-const leasesHelp = "a lease goes when its time is over, or with `etcdctl lease revoke ID`, which works while NOSPACE is raised; " +
-	"find the client that grants one for each request (`kvd lease list` shows how long each was granted for)"
+const leasesHelp = "`kvd lease revoke --without-keys --dry-run` shows how many nobody uses, and without --dry-run they go, also while NOSPACE is raised; " +
+	"find the client that grants one for each request (`kvd wal dump DATA-DIR --type lease_grant` shows when, and as which user)"
 
 func (l LeaseContent) text() string {
 	return fmt.Sprintf("%d leases, about %s: a compaction does not touch them, and a defragmentation packs their pages and no more", l.Count, binary(int64(l.Bytes.Bytes)))

@@ -15,8 +15,8 @@ import (
 
 // newLeaseCmd groups what concerns leases.
 func newLeaseCmd(app *App) *cobra.Command {
-	return newGroupCmd("lease", "List leases, show one",
-		newLeaseListCmd(app, runLeaseList), newLeaseShowCmd(app, runLeaseShow))
+	return newGroupCmd("lease", "List leases, show one, revoke them",
+		newLeaseListCmd(app, runLeaseList), newLeaseShowCmd(app, runLeaseShow), newLeaseRevokeCmd(app, runLeaseRevoke))
 }
 
 // leaseListOptions are the flags of kvd lease list.
