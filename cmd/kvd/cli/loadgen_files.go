@@ -70,7 +70,7 @@ func writeFile(path string, fill func(*bytes.Buffer) error) error {
 		err = atomicfile.WriteNew(path, b.Bytes(), 0o644)
 	}
 	if err != nil {
-		return &fault.Error{Kind: fault.Internal, Cause: "file_write", Op: "write", Subject: path, Err: err}
+		return fault.OfFile("write", path, "file_write", err)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ const (
 	CauseTooManyLearners    = "too_many_learners"  // over the servers' --max-learners
 	CauseStopped            = "server_stopped"     // the member is shutting down
 	CauseUnsupported        = "not_supported"      // this version of etcd has no such request
-	CauseRejected           = "rejected"           // the server refused for a reason of its own
+	CauseRejected           = "rejected"           // the server refused, or failed, for a reason of its own
 	CauseConnectionLost     = "connection_lost"    // the connection broke, and the endpoint is fine now
 	CauseNoEndpoint         = "no_endpoint"        // none was given, or no member can be asked
 	CauseUnknown            = "unknown"

@@ -134,6 +134,9 @@ func classifyStatus(e *fault.Error, err error) *fault.Error {
 	case code == codes.Unavailable:
 		e.Err = errors.New(msg)
 		return fill(e, fault.Unavailable, CauseConnectionLost, "the connection broke", "try again")
+	case code == codes.Unknown, code == codes.Internal: // what a server says for an error of its own that has no code (togRPCError in v3rpc/util.go)
+		return fill(e, fault.Unavailable, CauseRejected, "the server failed at it: "+strings.TrimPrefix(msg, "etcdserver: "),
+			"it may or may not have taken effect: look; the server's own log tells more")
 	default:
 		return fill(e, kindOfCode(code), CauseRejected, strings.TrimPrefix(msg, "etcdserver: "), "")
 	}

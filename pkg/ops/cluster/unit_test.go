@@ -111,6 +111,9 @@ func TestClassify(t *testing.T) {
 		{status.Error(codes.Unimplemented, "unknown method RangeStream for service etcdserverpb.KV"), CauseUnsupported, fault.Refused},
 		{status.Error(codes.Unimplemented, "unknown service etcdserverpb.Maintenance"), CauseNotEtcd, fault.Unavailable},
 		{status.Error(codes.Unavailable, "error reading from server: EOF"), CauseConnectionLost, fault.Unavailable},
+		{status.Error(codes.Unknown, "database is locked"), CauseRejected, fault.Unavailable}, // kine, whose store is busy
+		{status.Error(codes.Unknown, "write /var/lib/etcd/member/snap/db.tmp.1: no space left on device"), CauseRejected, fault.Unavailable},
+		{status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"), CauseRejected, fault.Unavailable},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), CauseDeadline, fault.Unavailable},
 		{context.DeadlineExceeded, CauseDeadline, fault.Unavailable},
 		{context.Canceled, CauseCanceled, fault.Interrupted},
