@@ -18,6 +18,9 @@ import (
 // A few rounds in the ordinary tests; the long ones have twenty.
 func TestKillUnderLoad(t *testing.T) {
 	t.Run("three members", func(t *testing.T) { killUnderLoad(t, killRun{members: 3, rounds: 3, valueBytes: 100}) })
+}
+
+func TestKillUnderLoad_more(t *testing.T) {
 	t.Run("three members, mutual TLS, large values", func(t *testing.T) {
 		killUnderLoad(t, killRun{members: 3, rounds: 1, valueBytes: 20_000, tls: true})
 	})

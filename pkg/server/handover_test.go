@@ -18,16 +18,22 @@ import (
 // member leads while it still drains, no election timeout passes without a
 // leader, and it exits 0.
 func TestLeaderHandsOver(t *testing.T) {
-	for _, tc := range []struct {
-		name    string
-		members int
-		watch   bool // an open watch, which holds up the draining
-		tls     bool
-	}{
-		{"three members", 3, false, false},
-		{"three members, an open watch, TLS", 3, true, true},
-		{"five members", 5, false, false},
-	} {
+	leaderHandsOver(t, handover{"three members, an open watch, TLS", 3, true, true})
+}
+
+func TestLeaderHandsOver_more(t *testing.T) {
+	leaderHandsOver(t, handover{"three members", 3, false, false}, handover{"five members", 5, false, false})
+}
+
+type handover struct {
+	name    string
+	members int
+	watch   bool // an open watch, which holds up the draining
+	tls     bool
+}
+
+func leaderHandsOver(t *testing.T, cases ...handover) {
+	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting for the watch to be drained
 			o := servertest.Options{Options: local.Options{Members: tc.members, Args: []string{"--unsafe-no-fsync"}}, EqualContent: true}

@@ -98,7 +98,7 @@ func checkCrash(t *testing.T, o drill.CrashOptions, r drill.CrashReport) {
 
 // A drill in which a write is lost, or done twice, is not proved, whatever did
 // that.
-func TestCrashSabotaged(t *testing.T) {
+func TestCrashSabotaged_more(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		sabotage drill.CrashSabotage

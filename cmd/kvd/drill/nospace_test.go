@@ -163,11 +163,11 @@ func checkProved(t *testing.T, o drill.Options, r drill.Report) {
 }
 
 // A quota that is raised changes nothing until the alarm is disarmed.
-func TestRaiseQuota(t *testing.T) {
-	for _, tc := range []struct {
-		members int
-		quota   int64
-	}{{1, 4 << 20}, {1, 7 << 20}, {2, 5 << 20}} {
+func TestRaiseQuota(t *testing.T)      { raisesQuota(t, size{1, 4 << 20}) }
+func TestRaiseQuota_more(t *testing.T) { raisesQuota(t, size{1, 7 << 20}, size{2, 5 << 20}) }
+
+func raisesQuota(t *testing.T, sizes ...size) {
+	for _, tc := range sizes {
 		t.Run(fmt.Sprintf("%d members, %d MiB", tc.members, tc.quota>>20), func(t *testing.T) {
 			t.Parallel()
 			o := options(t, tc.members, tc.quota, drill.RemedyRaiseQuota)
@@ -203,7 +203,7 @@ func TestRaiseQuota(t *testing.T) {
 
 // What is told of a phase is not changed later, so that text written as the
 // drill goes on and the report at its end cannot contradict each other.
-func TestToldIsReported(t *testing.T) {
+func TestToldIsReported_more(t *testing.T) {
 	t.Parallel()
 	o := options(t, 1, 4<<20, drill.RemedyRecover)
 	told := map[drill.Phase]map[string]any{}
@@ -271,7 +271,7 @@ func empty(v any) bool {
 }
 
 // A drill that is interrupted, at whatever point, leaves nothing behind.
-func TestInterrupted(t *testing.T) {
+func TestInterrupted_more(t *testing.T) {
 	for _, at := range []struct {
 		name  string
 		phase string // of the progress event upon which it is interrupted

@@ -129,7 +129,7 @@ func TestKilled(t *testing.T) {
 }
 
 // Whoever reads the story may leave before its end.
-func TestReaderLeaves(t *testing.T) {
+func TestReaderLeaves_more(t *testing.T) {
 	t.Parallel()
 	p := startDrill(t, nil, "--members=1")
 	if _, err := bufio.NewReader(p.stdout).ReadString('\n'); err != nil {

@@ -14,11 +14,17 @@ import (
 
 // The rescue, in clusters of several sizes: what is in use falls with the
 // compaction, the file with the defragmentation, on every member.
-func TestRecover(t *testing.T) {
-	for _, tc := range []struct {
-		members int
-		quota   int64
-	}{{1, 7 << 20}, {3, 4 << 20}, {2, 5 << 20}} {
+func TestRecover(t *testing.T)      { recovers(t, size{3, 4 << 20}) }
+func TestRecover_more(t *testing.T) { recovers(t, size{1, 7 << 20}, size{2, 5 << 20}) }
+
+// size is that of a cluster.
+type size struct {
+	members int
+	quota   int64 // bytes
+}
+
+func recovers(t *testing.T, sizes ...size) {
+	for _, tc := range sizes {
 		t.Run(fmt.Sprintf("%d members, %d MiB", tc.members, tc.quota>>20), func(t *testing.T) {
 			t.Parallel()
 			o := options(t, tc.members, tc.quota, drill.RemedyRecover)
@@ -98,16 +104,21 @@ func idle(p *plan.Plan, words ...string) {
 // A drill whose remedy is sabotaged is not proved, and says what is missing,
 // whatever the plan says of itself.
 func TestSabotage(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		members  int
-		remedy   string
-		sabotage func(*plan.Plan)
-		outcome  drill.Outcome
-		missing  string
-	}{
-		{"no compaction", 3, drill.RemedyRecover, func(p *plan.Plan) { drop(p, "compact") },
-			drill.NotRemedied, "no compaction was carried out"},
+	sabotaged(t, remedySabotage{"no compaction", 3, drill.RemedyRecover, func(p *plan.Plan) { drop(p, "compact") },
+		drill.NotRemedied, "no compaction was carried out"})
+}
+
+type remedySabotage struct {
+	name     string
+	members  int
+	remedy   string
+	sabotage func(*plan.Plan)
+	outcome  drill.Outcome
+	missing  string
+}
+
+func TestSabotage_more(t *testing.T) {
+	sabotaged(t, []remedySabotage{
 		{"a compaction that does nothing", 1, drill.RemedyRecover, func(p *plan.Plan) { idle(p, "compact") },
 			drill.NotRemedied, "which is not below 90% of its quota"},
 		{"no defragmentation", 1, drill.RemedyRecover, func(p *plan.Plan) { drop(p, "defrag", "move") },
@@ -124,7 +135,11 @@ func TestSabotage(t *testing.T) {
 				p.Steps[i].Guard = nil
 			}
 		}, drill.NotRemedied, "no compaction was carried out"},
-	} {
+	}...)
+}
+
+func sabotaged(t *testing.T, cases ...remedySabotage) {
+	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, tc.members, 8<<20, tc.remedy)

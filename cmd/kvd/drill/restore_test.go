@@ -139,7 +139,7 @@ func playSabotaged(t *testing.T, cases ...restoreSabotage) {
 
 // A drill whose second restore lifts nothing, or whose file is another, is not
 // called proved.
-func TestRestoreSabotaged(t *testing.T) {
+func TestRestoreSabotaged_more(t *testing.T) {
 	playSabotaged(t,
 		restoreSabotage{"no bump", drill.RestoreSabotage{NoBump: true}, drill.NotRemedied, "was not ended as compacted"},
 		restoreSabotage{"another file", drill.RestoreSabotage{File: func(path string) error { return os.WriteFile(path, unpacked(t), 0o600) }},

@@ -15,7 +15,7 @@ import (
 // What each scenario says that it sends is what it sends, no less (see declared) and no
 // more: an objective on what never comes would be found out after the run only. Time is
 // a hundred times as fast, so that five seconds have all that there is in eight minutes.
-func TestFiguresAreWhatIsSent(t *testing.T) {
+func TestFiguresAreWhatIsSent_more(t *testing.T) {
 	c := newStage(t, local.Options{})
 	for name, sc := range declaring() {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 
 // A cluster that is gone at the end is no good end, also where nobody asked for an
 // objective; one that lost a member of three and goes on is.
-func TestAClusterThatDoesNotOutliveTheLoad(t *testing.T) {
+func TestAClusterThatDoesNotOutliveTheLoad_more(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[int]fault.Kind{1: fault.Unavailable, 3: ""} {
 		s := newStage(t, local.Options{Members: members})

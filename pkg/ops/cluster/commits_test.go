@@ -40,7 +40,7 @@ func TestAQuorumThatIsNotReachedIsNotLost(t *testing.T) {
 }
 
 // Who defragments answers no client where it is, and votes: no other endpoint leads to it.
-func TestAVoterThatDefragmentsIsNotElsewhere(t *testing.T) {
+func TestAVoterThatDefragmentsIsNotElsewhere_more(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, servertest.Options{Options: local.Options{Members: 2, Args: []string{"--unsafe-no-fsync"}}})
 	leader := s.Leader(t)

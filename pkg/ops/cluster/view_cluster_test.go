@@ -270,7 +270,7 @@ func pipe(a net.Conn, to string) {
 
 // A member that waits for its quorum serves its peers and not its clients: it
 // is told from one that hangs.
-func TestViewStarting(t *testing.T) {
+func TestViewStarting_more(t *testing.T) {
 	t.Parallel()
 	certs := servertest.NewCerts(t)
 	for name, tls := range map[string]*local.TLS{"plain": nil, "mtls": certs.MutualTLS()} {

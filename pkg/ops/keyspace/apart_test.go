@@ -16,10 +16,10 @@ import (
 	"kvd/pkg/ops/keyspace"
 )
 
-// TestTwoFilesAreToldApart compares random histories at two revisions each, also where
+// TestTwoFilesAreToldApart_more compares random histories at two revisions each, also where
 // there are more keys than the memory holds: what is left of each is what a full read
 // of the other one does not have.
-func TestTwoFilesAreToldApart(t *testing.T) {
+func TestTwoFilesAreToldApart_more(t *testing.T) {
 	t.Parallel()
 	var f features
 	dir := t.TempDir()

@@ -9,10 +9,10 @@ import (
 	"kvd/pkg/server/servertest"
 )
 
-// TestOneLargePageIsTheLast reads small values with large ones behind them, in the
+// TestOneLargePageIsTheLast_more reads small values with large ones behind them, in the
 // pages of servers before 3.7. The page that comes upon the large ones is large: how
 // large they are is not known before. Those behind it are not.
-func TestOneLargePageIsTheLast(t *testing.T) {
+func TestOneLargePageIsTheLast_more(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
 	cli := c.Client(t)

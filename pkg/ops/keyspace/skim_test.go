@@ -18,7 +18,7 @@ import (
 
 // TestSkim looks at key spaces whose names alone are more than may be read:
 // counts stay exact, bytes stay within the error that is told, the budget holds.
-func TestSkim(t *testing.T) {
+func TestSkim_more(t *testing.T) {
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
 	cli, m := c.Client(t), connect(t, c, 0)
 	// One large group whose sizes depend on the name, as namespaces' do; names

@@ -11,10 +11,10 @@ import (
 	"kvd/pkg/server/servertest"
 )
 
-// TestAServerThatStartsOnAnOpenFile: the member was down when its file was opened, and
+// TestAServerThatStartsOnAnOpenFile_more: the member was down when its file was opened, and
 // comes up and writes before that is read. What was read is of different moments, and
 // nothing is damaged.
-func TestAServerThatStartsOnAnOpenFile(t *testing.T) {
+func TestAServerThatStartsOnAnOpenFile_more(t *testing.T) {
 	t.Parallel()
 	c := servertest.Start(t, servertest.Options{Options: local.Options{Members: 1, Args: []string{"--unsafe-no-fsync"}}})
 	fill(t, c.Client(t), 500, func(i int) string { return fmt.Sprintf("/k/%04d", i) }, func(int) int { return 1000 })
