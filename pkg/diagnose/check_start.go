@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/snapshot"
 	"kvd/pkg/ops/wal"
 )
@@ -244,6 +245,10 @@ func checkDatabase() Check {
 					good = append(good, fmt.Sprintf("%s: %s", s.path, inWords(s.v.Class)))
 					continue
 				}
+				if s.dir != nil && s.dir.unused() {
+					good = append(good, s.path+": nothing was stored yet, as where a first start has failed")
+					continue
+				}
 				f := Finding{ID: "KVD-CORRUPT-005", Severity: Critical, Subject: s.path, Summary: s.v.Verdict.Words() + ": " + s.v.Summary}
 				for i, x := range s.v.Findings {
 					if i < 10 && x.Severity == snapshot.SeverityError {
@@ -266,6 +271,14 @@ func checkDatabase() Check {
 			return out, list(good)
 		},
 	}
+}
+
+// unused reports a directory of a member that has not begun: etcd makes the database with one
+// bucket before it knows whether it can join or begin a cluster, and takes it as it is the
+// next time (bootstrap in server/v3/etcdserver/bootstrap.go).
+func (d *Dir) unused() bool {
+	return d.DB.Class == snapshot.ClassNotASnapshot && d.DB.Content != nil && slices.Equal(d.DB.Content.Buckets, []string{dbfile.BucketMeta}) &&
+		d.Log != nil && d.Log.Verdict.Outcome == wal.Starts && d.Log.Numbers.Last.Index == 0
 }
 
 // inWords says what a file without damage is.
