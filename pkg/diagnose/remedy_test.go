@@ -197,7 +197,7 @@ func TestWhatComesBeforeARescue(t *testing.T) {
 	w.in.Writes = &diagnose.Writes{Member: "m2", From: 45201, To: 50200, Distinct: 9, Keys: []diagnose.KeyWrites{{Key: []byte("/registry/x.io/certs/a/b"), Writes: 4900}}}
 	f := finding(t, diagnose.Diagnose(w.input(t)), "KVD-SPACE-001")
 	rescue := slices.Index(f.Remedy, "kvd alarm recover --dry-run")
-	for _, before := range []string{"kvd lease list --keys", "stop whoever writes /registry/x.io/certs/a/b first"} {
+	for _, before := range []string{"kvd lease revoke --without-keys --dry-run", "stop whoever writes /registry/x.io/certs/a/b first"} {
 		if i := slices.IndexFunc(f.Remedy, func(r string) bool { return strings.HasPrefix(r, before) }); i < 0 || i > rescue {
 			t.Errorf("%q is not before the rescue: %q", before, f.Remedy)
 		}
