@@ -192,7 +192,7 @@ func (r *reader) chain(rec *Record) error {
 	}
 	if sum != rec.CRC {
 		return r.orTorn(Damage{Class: BadCRC, Why: fmt.Sprintf("the record's CRC is stored as %s and computed as %s", rec.CRC, sum),
-			StoredCRC: new(rec.CRC), ComputedCRC: &sum})
+			StoredCRC: new(rec.CRC), ComputedCRC: new(sum)})
 	}
 	r.crc = sum
 	return nil

@@ -153,20 +153,24 @@ func segment(ctx context.Context, r *reader, stop int64, fn func(*Record) error)
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return true, context.Cause(ctx)
 		}
-		err := r.next(&rec)
-		if errors.Is(err, io.EOF) {
-			return true, nil
-		}
-		var d *Damage
-		if errors.As(err, &d) {
-			return true, d.fault()
-		}
-		if err != nil {
-			return true, err
+		if err := r.next(&rec); err != nil {
+			return true, ending(err)
 		}
 		if err := fn(&rec); err != nil {
 			return true, err
 		}
 	}
 	return false, nil
+}
+
+// ending is what the reading of a segment ends with, of what next has returned.
+func ending(err error) error {
+	var d *Damage
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, &d):
+		return d.fault()
+	}
+	return err
 }

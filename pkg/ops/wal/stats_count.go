@@ -132,9 +132,9 @@ func (c *counter) op(o *Op, w *writing) {
 		w.key = o.Key
 	}
 	n := int64(o.Bytes)
-	k := c.keys.get(o.Key)
+	k, hash := c.keys.get(o.Key)
 	if k == nil {
-		k = c.keys.put(o.Key, c.folder(o.Key))
+		k = c.keys.put(o.Key, hash, c.folder(o.Key))
 	}
 	k.add(n)
 	k.of.prefix.add(n)
@@ -145,9 +145,9 @@ func (c *counter) op(o *Op, w *writing) {
 		return
 	}
 	id := leaseKey(o.Lease)
-	l := c.leases.get(id[:])
+	l, hash := c.leases.get(id[:])
 	if l == nil {
-		l = c.leases.put(id[:], struct{}{})
+		l = c.leases.put(id[:], hash, struct{}{})
 	}
 	l.add(n)
 }

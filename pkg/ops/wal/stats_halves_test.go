@@ -202,9 +202,9 @@ func TestHalvesOfManyKeys(t *testing.T) {
 			h = &second
 		}
 		key := fmt.Sprint("k", int(rnd.ExpFloat64()*maxCounted))
-		c := h.get([]byte(key))
+		c, hash := h.get([]byte(key))
 		if c == nil {
-			c = h.put([]byte(key), struct{}{})
+			c = h.put([]byte(key), hash, struct{}{})
 		}
 		c.add(10)
 		want[key] += 10

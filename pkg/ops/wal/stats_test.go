@@ -165,7 +165,8 @@ func TestStatsFolders(t *testing.T) {
 				for _, c := range []*counter{shared, alone} {
 					c.op(&Op{Op: PutType, Key: []byte(dir + name), Bytes: 7}, &writing{})
 				}
-				got, want := shared.keys.get([]byte(dir+name)).of, alone.keys.get([]byte(dir+name)).of
+				got, _ := shared.keys.get([]byte(dir + name))
+				want, _ := alone.keys.get([]byte(dir + name))
 				place := func(c *counter, f *folder) (prefix, namespace string) {
 					for n, p := range c.prefixes.of {
 						if p == f.prefix {
@@ -179,8 +180,8 @@ func TestStatsFolders(t *testing.T) {
 					}
 					return prefix, namespace
 				}
-				gotPrefix, gotSpace := place(shared, got)
-				wantPrefix, wantSpace := place(alone, want)
+				gotPrefix, gotSpace := place(shared, got.of)
+				wantPrefix, wantSpace := place(alone, want.of)
 				if gotPrefix != wantPrefix || gotSpace != wantSpace {
 					t.Errorf("%q: %q and namespace %q, want %q and %q", dir+name, gotPrefix, gotSpace, wantPrefix, wantSpace)
 				}
