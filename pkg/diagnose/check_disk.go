@@ -72,33 +72,58 @@ func checkDisk() Check {
 				if !l.slow(in) {
 					continue
 				}
-				who := name(l.d.Member)
-				f := Finding{ID: "KVD-DISK-001", Severity: Warning, Subject: who, Evidence: l.evidence("WAL fsync"),
-					Summary: fmt.Sprintf("the disk of %s is slow: WAL fsync p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.FsyncP99)),
-					Remedy:  []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there"}}
-				switch leads := in.view().Leader; {
-				case leads == 0: // as by metrics alone
-					f.Remedy = append(f.Remedy, "kvd member move-leader  # if it leads")
-				case leads == l.d.Member.ID && len(in.view().Voters()) > 1:
-					f.Remedy = append(f.Remedy, "kvd member move-leader  # since it leads")
-				}
-				if peers := peersP99(all, l); peers > 0 {
-					ratio := l.p99 / peers
-					f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Times))
-					if ratio >= in.Limits.DiskRatio && peers < in.Limits.FsyncP99 {
-						f.Summary = fmt.Sprintf("the disk of %s is slow, and only its: WAL fsync p99 %s, %.0f times that of its peers (%s)", who, Seconds.Show(l.p99), ratio, Seconds.Show(peers))
-					}
-				}
-				for _, name := range []string{"etcd_server_heartbeat_send_failures_total", "etcd_server_leader_changes_seen_total"} {
-					if n, ok := l.d.Counter(name, nil); ok && n > 0 {
-						f.Evidence = append(f.Evidence, l.d.evidence(name, n, Count))
-					}
-				}
-				out = append(out, f)
+				out = append(out, slowDisk(in, l, all))
 			}
 			return out, slowest(all, "WAL fsync")
 		},
 	}
+}
+
+// slowDisk tells of one that is slow, of all that were looked at.
+func slowDisk(in *Input, l latency, all []latency) Finding {
+	who := name(l.d.Member)
+	f := Finding{ID: "KVD-DISK-001", Severity: Warning, Subject: who, Evidence: l.evidence("WAL fsync"),
+		Summary: fmt.Sprintf("the disk of %s is slow: WAL fsync p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.FsyncP99)),
+		Remedy:  []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there"}}
+	slow, missing := slowVoters(in, all)
+	switch leads := in.view().Leader; {
+	case missing > 0: // a move of the leader would change nothing
+		f.Evidence = append(f.Evidence, Evidence{What: "voters with a slow disk", Value: float64(slow), Unit: Count, Source: "metrics of all", At: in.At})
+		f.Remedy = append(f.Remedy, fmt.Sprintf("each write waits for a slow disk, whoever leads: to replace %d of the %d is enough", missing, slow))
+	case leads == 0: // as by metrics alone
+		f.Remedy = append(f.Remedy, "kvd member move-leader  # if it leads")
+	case leads == l.d.Member.ID && len(in.view().Voters()) > 1:
+		f.Remedy = append(f.Remedy, "kvd member move-leader  # since it leads")
+	}
+	if peers := peersP99(all, l); peers > 0 {
+		ratio := l.p99 / peers
+		f.Evidence = append(f.Evidence, l.d.evidence("times the p99 of its peers", ratio, Times))
+		if ratio >= in.Limits.DiskRatio && peers < in.Limits.FsyncP99 {
+			f.Summary = fmt.Sprintf("the disk of %s is slow, and only its: WAL fsync p99 %s, %.0f times that of its peers (%s)", who, Seconds.Show(l.p99), ratio, Seconds.Show(peers))
+		}
+	}
+	for _, name := range []string{"etcd_server_heartbeat_send_failures_total", "etcd_server_leader_changes_seen_total"} {
+		if n, ok := l.d.Counter(name, nil); ok && n > 0 {
+			f.Evidence = append(f.Evidence, l.d.evidence(name, n, Count))
+		}
+	}
+	return f
+}
+
+// slowVoters counts the voters with a slow disk, of several, and how many of these are
+// missing for a quorum of quick ones: a write is acknowledged when a quorum has it on
+// disk, be the leader among them or not.
+func slowVoters(in *Input, all []latency) (slow, missing int) {
+	voters := in.view().Voters()
+	if len(voters) < 2 {
+		return 0, 0
+	}
+	for _, v := range voters {
+		if slices.ContainsFunc(all, func(l latency) bool { return l.d.Member.ID == v.ID && l.slow(in) }) {
+			slow++
+		}
+	}
+	return slow, max(0, in.view().Quorum()-(len(voters)-slow))
 }
 
 // checkCommit looks at how long a commit of the backend takes. Reads and applies

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"kvd/pkg/ops/metrics"
 )
@@ -39,8 +40,10 @@ func checkExpensive() Check {
 					f.ExplainedBy = append(f.ExplainedBy, "KVD-DISK-002")
 				case waited(d, n):
 					f = waiting(f, d, n)
-				case in.has(NeedFsyncs):
+				case slices.ContainsFunc(in.latencies(metrics.WALFsync), func(l latency) bool { return l.d.Member.ID == d.Member.ID }):
 					f.Summary += "; its disk is not why"
+				default: // too few writes to tell of its disk
+					f.Remedy = slices.Insert(f.Remedy, 0, "kvd diagnose --interval 1m  # whether its disk is why: too few writes were seen to tell")
 				}
 				out = append(out, f)
 			}

@@ -57,6 +57,13 @@ func TestRemediesDoSomething(t *testing.T) {
 		}, []string{"kvd compact --to head", "kvd defrag"}},
 		"a slow disk of the leader": {"KVD-DISK-001", func(w *world) { w.fsync[1] = repeat(0.06, 200) }, []string{"kvd diagnose --disk DIR", "kvd member move-leader"}},
 		"a slow disk of a follower": {"KVD-DISK-001", func(w *world) { w.fsync[2] = repeat(0.06, 200) }, []string{"kvd diagnose --disk DIR"}}, // to which a move could go
+		"slow disks of a majority, the leader's among them": {"KVD-DISK-001", func(w *world) { w.fsync[1], w.fsync[2] = repeat(0.06, 200), repeat(0.06, 200) },
+			[]string{"kvd diagnose --disk DIR"}}, // a quick leader would wait for a slow follower
+		"slow reads, and too few writes to judge the disk": {"KVD-READ-001", func(w *world) {
+			w.grow(1, "etcd_server_slow_apply_total", 60)
+			w.fsync[1] = repeat(0.002, 3)
+		}, []string{"kvd diagnose --interval 1m", "kvd keys usage"}},
+		"slow reads, and a good disk": {"KVD-READ-001", func(w *world) { w.grow(1, "etcd_server_slow_apply_total", 60) }, []string{"kvd keys usage"}},
 		"a CORRUPT alarm, and nothing compared": {"KVD-CORRUPT-001", func(w *world) { w.alarm(2, cluster.AlarmCorrupt) },
 			[]string{"kvd diagnose --hash", "kvd snapshot save FILE", "kvd member replace m2", "kvd alarm disarm --type CORRUPT"}},
 		"a CORRUPT alarm of the right one": {"KVD-CORRUPT-001", func(w *world) {
@@ -170,6 +177,50 @@ func TestRemedyOfACA(t *testing.T) {
 		r := diagnose.Diagnose(w.input(t))
 		if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Remedy[0], want) {
 			t.Errorf("CA %t: %+v", ca, r.Findings)
+		}
+	}
+}
+
+// A write waits for a quorum of disks, whoever leads: as many quick ones more are enough.
+func TestRemedyOfSlowDisks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		voters int
+		slow   []uint64
+		want   string // of what would be enough; empty: a quorum is quick
+	}{
+		"one of three":              {3, []uint64{1}, ""},
+		"two of three":              {3, []uint64{1, 2}, "to replace 1 of the 2 is enough"},
+		"all of three":              {3, []uint64{1, 2, 3}, "to replace 2 of the 3 is enough"},
+		"one of four":               {4, []uint64{3}, ""},
+		"two of four":               {4, []uint64{1, 3}, "to replace 1 of the 2 is enough"},
+		"one of two":                {2, []uint64{2}, "to replace 1 of the 1 is enough"},
+		"the only one, nobody else": {1, []uint64{1}, ""},
+	} {
+		w := healthy()
+		if tc.voters > 3 {
+			w.fourth(func(*cluster.Member) {})
+		} else {
+			w.resize(tc.voters)
+		}
+		for _, id := range tc.slow {
+			w.fsync[id] = repeat(0.06, 200)
+		}
+		said := 0
+		for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+			if f.ID != "KVD-DISK-001" {
+				continue
+			}
+			said++
+			text := strings.Join(f.Remedy, "\n")
+			if tc.want == "" && strings.Contains(text, "whoever leads") || !strings.Contains(text, tc.want) {
+				t.Errorf("%s: %q, want %q", name, f.Remedy, tc.want)
+			}
+			if tc.want != "" && strings.Contains(text, "move-leader") {
+				t.Errorf("%s: a move of the leader is advised: %q", name, f.Remedy)
+			}
+		}
+		if said != len(tc.slow) {
+			t.Errorf("%s: %d findings, want %d", name, said, len(tc.slow))
 		}
 	}
 }
