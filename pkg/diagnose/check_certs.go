@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"kvd/pkg/ops/cluster"
 )
@@ -28,7 +30,7 @@ func checkCerts() Check {
 				}
 				switch {
 				case in.At.Before(c.NotBefore):
-					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s is not good yet: is a clock wrong?", c.Of)
+					notYet(&f, c, in.At)
 				case left <= 0:
 					f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s has expired", c.Of)
 				case left <= min(in.Limits.CertCritical, c.life()/10) && !c.Own: // without ours, the cluster goes on
@@ -41,6 +43,24 @@ func checkCerts() Check {
 			return out, fmt.Sprintf("the first to expire is that of %s, in %s", first.Of, Seconds.Show(first.NotAfter.Sub(in.At).Seconds()))
 		},
 	}
+}
+
+// notYet tells of a certificate that begins later: a clock is or was wrong, which
+// renewing it does not mend.
+func notYet(f *Finding, c Cert, now time.Time) {
+	from, wait := c.NotBefore.UTC().Format("2006-01-02 15:04:05 MST"), c.NotBefore.Sub(now).Seconds()
+	f.Severity, f.Summary = Critical, fmt.Sprintf("the certificate of %s is not good yet, but from %s on, in %s: is a clock wrong?", c.Of, from, Seconds.Show(wait))
+	f.Evidence = append(f.Evidence, Evidence{What: "good from", Text: from, Value: wait, Unit: Seconds, Source: c.Subject, At: now})
+	f.Remedy = []string{"date -u  # on its machine, on this one and where the certificate was made: set the clock that is behind, or was ahead when it was made",
+		"if the clocks are right, make the certificate anew, or wait until then"}
+}
+
+// unusable reports that a certificate that counts for connections from here to a member
+// is not good now: its own, ours, or that of the CA.
+func (in *Input) unusable(m cluster.Member) bool {
+	return slices.ContainsFunc(in.Certs, func(c Cert) bool {
+		return (c.Member == m.ID || c.Own || c.CA) && (in.At.Before(c.NotBefore) || !in.At.Before(c.NotAfter))
+	})
 }
 
 // life is for how long a certificate is good in all, in seconds; of one of a day, days

@@ -47,7 +47,10 @@ func checkEndpoints() Check {
 						f.Summary += "; its peers have certificates of another CA"
 						f.Evidence, f.Remedy = append(f.Evidence, e), append([]string{ofOneCA(m)}, f.Remedy...)
 					}
-					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002", "KVD-TLS-001"}
+					f.ExplainedBy = []string{"KVD-RAFT-012", "KVD-NET-002"}
+					if in.unusable(m) {
+						f.ExplainedBy = append(f.ExplainedBy, "KVD-TLS-001")
+					}
 					if in.logBehind(m.ID) {
 						f.ExplainedBy = append(f.ExplainedBy, "KVD-RAFT-011")
 					}

@@ -30,14 +30,14 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 	}
 	config.InsecureSkipVerify = true //nolint:gosec // only their dates are read
 	type place struct {
-		of, url string
-		peerOf  uint64
+		of, url        string
+		member, peerOf uint64
 	}
 	var places []place
 	for _, m := range v.Members {
-		places = append(places, place{name(m) + " for clients", m.Endpoint, 0})
+		places = append(places, place{name(m) + " for clients", m.Endpoint, m.ID, 0})
 		for _, u := range m.PeerURLs {
-			places = append(places, place{name(m) + " for peers", u, m.ID})
+			places = append(places, place{name(m) + " for peers", u, m.ID, m.ID})
 		}
 	}
 	found, plain := make([]*Cert, len(places)), make([]bool, len(places))
@@ -55,7 +55,7 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 			c.in.Schemes = append(c.in.Schemes, OtherScheme{Member: p.peerOf, URL: p.url, TLS: f != nil})
 		}
 		if f != nil {
-			f.PeerOf = places[i].peerOf
+			f.Member, f.PeerOf = places[i].member, places[i].peerOf
 			c.in.Certs = append(c.in.Certs, *f)
 		}
 	}
