@@ -26,7 +26,7 @@ func checkCerts() Check {
 					Remedy:   []string{"renew it (kubeadm certs renew all; kubeadm's last a year); etcd reads the new file by itself at the next handshake"}}
 				if c.CA { // loaded once (TrustedCAFile in client/pkg/v3/transport/listener.go), and beyond kubeadm's command
 					f.Remedy = []string{"make a new certificate for the CA (`kubeadm certs renew` makes none), put it where the old one is trusted, beside that one while both are in use, and restart the members one by one: etcd reads it at its start only",
-						"then renew what the old one has issued, unless the new one has the same key"}
+						"then renew what the old one has issued, unless the new one has the same key: docs/runbooks/certificates.md has the order that costs no quorum"}
 				}
 				switch {
 				case in.At.Before(c.NotBefore):
