@@ -163,7 +163,7 @@ func fileFixtures() []fixture {
 		{"start: no room on the disk", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				says(d, wal.Starts, wal.Critical, wal.CauseDiskFull)
-				d.Log.Findings[len(d.Log.Findings)-1].Mismatch = wal.Mismatch{Cause: wal.CauseDiskFull, Says: `0 B may still be written to the file system of /var/lib/etcd/member/wal: etcd ends there with "no space left on device"`,
+				d.Log.Findings[len(d.Log.Findings)-1].Mismatch = wal.Mismatch{Cause: wal.CauseDiskFull, Says: `0 B may still be written to the file system of /var/lib/etcd/member/wal: etcd ends there with "no space left on device", at its start or as soon as it needs more than its files already have`,
 					Hint: "make room there before it is started, by what is not of etcd, or give it a larger disk; delete nothing of member/: what was acknowledged is in the log, and nothing is lost"}
 			})
 		}, []string{"KVD-DISK-004 critical"}},

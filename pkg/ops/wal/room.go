@@ -10,8 +10,9 @@ import (
 const CauseDiskFull = "disk_full"
 
 const (
-	// noRoom is less than what a start needs at once: pages of the database, and the files
-	// with which it tries whether a folder can be written to.
+	// noRoom is less than what the first writes need: pages of the database, and of the log
+	// where these are not allocated. What is allocated, etcd can still write to: a start may
+	// come as far as that.
 	noRoom = 1 << 20
 	// segmentRoom are allocated for a segment before it is used (SegmentSizeBytes in
 	// server/storage/wal/wal.go), and a server that cannot do that ends when it needs it.
@@ -56,7 +57,7 @@ func (x *exam) fullFor(dir string, r room, need int64) bool {
 	case !r.files:
 		x.add(Critical, CauseDiskFull, hint, "no file can be made any more on the file system of %s (no inode is free): etcd ends there with \"no space left on device\"", dir)
 	case r.bytes < noRoom:
-		x.add(Critical, CauseDiskFull, hint, "%s may still be written to the file system of %s: etcd ends there with \"no space left on device\"", free, dir)
+		x.add(Critical, CauseDiskFull, hint, "%s may still be written to the file system of %s: etcd ends there with \"no space left on device\", at its start or as soon as it needs more than its files already have", free, dir)
 	case r.bytes < need && inMember(x.Dir):
 		x.add(Warning, CauseDiskFull, hint, "%s may still be written to the file system of %s: etcd starts, and ends with \"no space left on device\" when it needs the next segment, for which it allocates %s",
 			free, dir, humanize.Bytes(segmentRoom))
