@@ -49,6 +49,9 @@ func Clean(ctx context.Context, client *cluster.Client, o CleanOptions, sink pro
 	if err != nil {
 		return r, err
 	}
+	if err := view.OneCluster("loadgen clean"); err != nil {
+		return r, err
+	}
 	if err := checkQuorum(view); err != nil {
 		return r, err
 	}

@@ -34,6 +34,9 @@ func Run(ctx context.Context, client *cluster.Client, s Scenario, o Options, sto
 	if err != nil {
 		return nil, err
 	}
+	if err := view.OneCluster("loadgen"); err != nil {
+		return nil, err
+	}
 	if err := guard(ctx, client, view, o); err != nil {
 		return nil, err
 	}

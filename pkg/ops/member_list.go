@@ -147,6 +147,9 @@ func memberFindings(view cluster.View, lists []ownList) []MemberFinding {
 	if err := view.VotersErr(""); err != nil {
 		return append(out, MemberFinding{Cause: fault.CauseOf(err), Message: fault.Why(err), Hint: fault.HintOf(err)})
 	}
+	if err := view.OneCluster(""); err != nil {
+		out = append(out, MemberFinding{Cause: fault.CauseOf(err), Message: fault.Why(err), Hint: fault.HintOf(err)})
+	}
 	b := balanceOf(view)
 	if lost := QuorumLost(view); lost != "" {
 		if newest := newestData(view); newest != "" {

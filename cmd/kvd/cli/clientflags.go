@@ -9,6 +9,7 @@ import (
 
 	"kvd/cmd/kvd/cli/config"
 	"kvd/pkg/ops/cluster"
+	"kvd/pkg/ops/fault"
 )
 
 // clientFlags are what every command has that talks to a cluster. Their names
@@ -105,6 +106,14 @@ func (a *App) look(ctx context.Context, f clientFlags, use func(*cluster.Client,
 		return err
 	}
 	return use(client, view)
+}
+
+// warnForeign tells whoever is about to read that it may be another cluster than the one
+// that is meant.
+func (a *App) warnForeign(view cluster.View) {
+	if err := view.OneCluster(""); err != nil {
+		a.warn("%s; read is %s: %s", fault.Why(err), cluster.FormatID(view.ID), fault.HintOf(err))
+	}
 }
 
 // whereIs says which cluster a client talks to, and who said so.

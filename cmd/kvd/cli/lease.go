@@ -77,6 +77,7 @@ Lease objects of nodes have nothing to do with them.`,
 
 func runLeaseList(ctx context.Context, app *App, o leaseListOptions) error {
 	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		app.warnForeign(view)
 		list, err := ops.ListLeases(ctx, client, view, o.LeaseOptions, app.Progress())
 		if list.Requests == 0 {
 			return err

@@ -54,6 +54,7 @@ Exits with 3 where there is no such lease: never granted, revoked, or expired.`,
 
 func runLeaseShow(ctx context.Context, app *App, o leaseShowOptions) error {
 	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		app.warnForeign(view)
 		lease, err := ops.ShowLease(ctx, client, view, o.id)
 		var missing *fault.Error
 		if errors.As(err, &missing) && missing.Cause == cluster.CauseLeaseNotFound && o.alternative != 0 {

@@ -30,6 +30,9 @@ func (f *planFlags) addFlags(fs *pflag.FlagSet) {
 // onCluster connects, looks, has a plan made of what is seen, and runs it.
 func (a *App) onCluster(ctx context.Context, c clientFlags, f planFlags, makePlan func(*cluster.Client, cluster.View) (*plan.Plan, error)) error {
 	return a.look(ctx, c, func(client *cluster.Client, view cluster.View) error {
+		if err := view.OneCluster(""); err != nil {
+			return err
+		}
 		p, err := makePlan(client, view)
 		if err != nil {
 			return err

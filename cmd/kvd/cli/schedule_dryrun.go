@@ -65,6 +65,9 @@ func (a *App) planScheduled(ctx context.Context, client *cluster.Client, s sched
 	if err != nil {
 		return nil, err
 	}
+	if err := view.OneCluster(""); err != nil {
+		return nil, err
+	}
 	return s.makePlan(ctx, client, view, a.Progress())
 }
 

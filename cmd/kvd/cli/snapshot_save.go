@@ -83,6 +83,9 @@ func newSnapshotSaveCmd(app *App, run func(context.Context, *App, snapshotSaveOp
 
 func runSnapshotSave(ctx context.Context, app *App, o snapshotSaveOptions) error {
 	return app.look(ctx, o.client, func(client *cluster.Client, view cluster.View) error {
+		if err := view.OneCluster("snapshot save"); err != nil {
+			return err
+		}
 		saved, err := snapshot.Save(ctx, client, o.quota.fill(ctx, client, view), o.SaveOptions, app.Progress())
 		if saved == nil {
 			return err

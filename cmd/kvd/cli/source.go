@@ -105,6 +105,7 @@ func (f *sourceFlags) chosen(ctx context.Context, app *App, client *cluster.Clie
 	if err != nil && len(view.Answered()) == 0 {
 		return source{}, err
 	}
+	app.warnForeign(view)
 	m, err := reader(view, op, name)
 	if err != nil {
 		return source{}, err

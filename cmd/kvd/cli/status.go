@@ -46,10 +46,14 @@ func newStatusCmd(app *App, run func(context.Context, *App, statusOptions) error
 		Long: `
 Shows every member of the cluster: its role, version, how large its database is
 against its own quota, how far it lags, and the alarms that are raised. Members
-that do not answer are shown with the reason why, and what to do about it.`,
+that do not answer are shown with the reason why, and what to do about it. Where
+the endpoints, or the connections to one of them, lead into two clusters it says
+which leads into which, and exits with 6.`,
 		Cost: `One Status request per member (answered from memory, no quorum needed) and one serializable member list per endpoint; of a
   member before etcd 3.6 also its /metrics, which alone tell its quota. Where too few voters answer for a quorum and one
-  of them knows a leader, a linearizable read of no key, which tells whether the quorum is lost, or only not reached from here.`,
+  of them knows a leader, a linearizable read of no key, which tells whether the quorum is lost, or only not reached from here.
+  An endpoint that is a name, or no address of the member that answers, may be a balancer's: 3 to 8 more connections with one
+  Status each tell whether it leads into one cluster.`,
 		Example: `
   kvd status
   kvd status --endpoints https://10.0.0.1:2379 --cacert ca.crt --cert client.crt --key client.key
@@ -98,8 +102,8 @@ func (o statusOptions) unjudged(v cluster.View) string {
 	return strings.Join(who, ", ")
 }
 
-// unreadable is the error for members and endpoints that did not answer, and for
-// members that nobody has told of: what could be read is shown all the same.
+// unreadable is the error for members and endpoints that did not answer, or that are
+// another cluster's, and for members that nobody has told of: what could be read is shown all the same.
 func unreadable(v cluster.View) error {
 	var why []string
 	unknown := v.VotersErr("")
@@ -109,17 +113,24 @@ func unreadable(v cluster.View) error {
 	if n := len(v.Silent()); n > 0 {
 		why = append(why, fmt.Sprintf("%d of %d members did not answer", n, len(v.Members)))
 	}
+	foreign := v.OneCluster("")
+	if foreign != nil {
+		why = append(why, fault.Why(foreign))
+	}
 	for _, u := range v.Unreached {
 		why = append(why, fmt.Sprintf("endpoint %s: %s", u.Endpoint, fault.CauseOf(u.Err)))
 	}
 	if len(why) == 0 {
 		return nil
 	}
-	cause := "not_all_answered"
-	if unknown != nil {
-		cause = cluster.CauseVotersUnknown
+	cause, hint := "not_all_answered", ""
+	switch {
+	case foreign != nil:
+		cause, hint = cluster.CauseOtherCluster, fault.HintOf(foreign)
+	case unknown != nil:
+		cause, hint = cluster.CauseVotersUnknown, fault.HintOf(unknown)
 	}
-	return &fault.Error{Kind: fault.Partial, Cause: cause, Msg: strings.Join(why, "; "), Hint: fault.HintOf(unknown)}
+	return &fault.Error{Kind: fault.Partial, Cause: cause, Msg: strings.Join(why, "; "), Hint: hint}
 }
 
 // judge is what --exit-code adds.

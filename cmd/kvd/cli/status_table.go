@@ -17,6 +17,9 @@ import (
 func statusTable(v cluster.View) func(io.Writer) error {
 	return func(w io.Writer) error {
 		fmt.Fprintln(w, clusterLine(v))
+		if err := v.OneCluster(""); err != nil {
+			fmt.Fprintf(w, "NOT ONE CLUSTER: %s; shown is %s\n", render.Safe(fault.Why(err)), cluster.FormatID(v.ID))
+		}
 		if err := statusColumns(v).Write(w, v.Members); err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type Client struct {
 	auth   tokenSource
 	mu     sync.Mutex
 	conns  map[string]*pinned // by endpoint
+	shared map[string]behind  // by endpoint, what further connections to it have met
 	quorum *QuorumClient
 	last   View // the latest view, which says where each member is
 	closed bool
@@ -43,7 +44,7 @@ func Connect(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, tls: t, conns: map[string]*pinned{}}
+	c := &Client{cfg: cfg, tls: t, conns: map[string]*pinned{}, shared: map[string]behind{}}
 	c.auth.user, c.auth.password = cfg.User, cfg.Password
 	return c, nil
 }

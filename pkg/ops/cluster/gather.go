@@ -48,6 +48,7 @@ type answer struct {
 	header   header
 	status   *Status
 	members  []Member // as this endpoint has them; nil if it did not say
+	other    header   // who of another cluster answered the second request, if so
 	err      error
 }
 
@@ -55,7 +56,8 @@ type answer struct {
 // its status and its member list, and every member that none of them turned out
 // to be is asked at the URLs it advertises, all in parallel. For each address that is
 // DialTimeout at most, and MemberTimeout for each of its requests: a login if there is a
-// user, the status (twice where a connection was lost), the list. Only the login needs the
+// user, the status (twice where a connection was lost), the list. A given endpoint that may lead
+// to more than one member is looked behind by a few connections more, see seeShared. Only the login needs the
 // quorum; where too few voters answer and a leader is named, a read asks whether there is one. A member that can't be reached is in the view with its error. View itself
 // fails only if no endpoint at all answered, with one error per endpoint; Unreached has them too.
 func (c *Client) View(ctx context.Context) (View, error) {
@@ -83,6 +85,8 @@ func (c *Client) View(ctx context.Context) (View, error) {
 	v.Alarms = mergeAlarms(v)
 	v.Unreached = unreached(given, v.Members)
 	v.Strangers = strangers(given, v.ID, met)
+	v.Endpoints = endpointsOf(given, v.ID)
+	c.seeShared(ctx, &v, given)
 	c.seeQuorum(ctx, &v)
 	c.mu.Lock()
 	c.last = v
@@ -150,6 +154,10 @@ func (c *Client) askEndpoint(ctx context.Context, endpoint string) (a answer) {
 		// Whose status that was is chance, and the next request may go to another.
 		return answer{endpoint: endpoint, err: errNoMember(endpoint, list.Members)}
 	}
+	if other := list.Header.GetClusterId(); other != h.cluster { // on one connection, as with a proxy that shares out requests
+		a.other, a.err = header{other, list.Header.GetMemberId()}, errSeveral(endpoint, h.cluster, other)
+		return a
+	}
 	a.members = membersOf(list.Members)
 	return a
 }
@@ -211,7 +219,7 @@ func (c *Client) askAt(ctx context.Context, m *Member, clusterID uint64, url str
 		return nil, err
 	}
 	if h.cluster != clusterID {
-		return &Stranger{url, h.cluster, h.member, s.Revision}, &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherCluster, Op: "status", Subject: url,
+		return &Stranger{Endpoint: url, ClusterID: h.cluster, MemberID: h.member, Revision: s.Revision}, &fault.Error{Kind: fault.Unavailable, Cause: CauseOtherCluster, Op: "status", Subject: url,
 			Msg:  fmt.Sprintf("a member of another cluster answers there: %s of %s instead of %s of %s", FormatID(h.member), FormatID(h.cluster), m.Label(), FormatID(clusterID)),
 			Hint: "a restored snapshot begins a cluster of its own: to bring the member back, stop what runs there, and replace it with an empty data dir; or the address is wrong"}
 	}

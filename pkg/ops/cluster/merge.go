@@ -101,12 +101,23 @@ func strangers(answers []answer, id uint64, met []*Stranger) []Stranger {
 	var out []Stranger
 	for _, a := range answers {
 		if a.status != nil && a.header.cluster != id {
-			out = append(out, Stranger{a.endpoint, a.header.cluster, a.header.member, a.status.Revision})
+			out = append(out, Stranger{Endpoint: a.endpoint, ClusterID: a.header.cluster, MemberID: a.header.member, Revision: a.status.Revision})
 		}
 	}
 	for _, s := range met {
 		if s != nil && !slices.ContainsFunc(out, func(o Stranger) bool { return sameAddress(o.Endpoint, s.Endpoint) }) {
 			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// endpointsOf are the given endpoints that lead into the cluster.
+func endpointsOf(answers []answer, id uint64) []string {
+	var out []string
+	for _, a := range answers {
+		if a.status != nil && a.header.cluster == id {
+			out = append(out, a.endpoint)
 		}
 	}
 	return out

@@ -39,6 +39,9 @@ type View struct {
 	// and those that members of this one advertise.
 	Strangers []Stranger
 
+	// Endpoints are the given ones that lead into this cluster.
+	Endpoints []string
+
 	// Unreached are given endpoints that failed and can't be told to be one of
 	// the members. (A member that failed has its error with it.)
 	Unreached []EndpointError
@@ -49,6 +52,7 @@ type Stranger struct {
 	Endpoint            string
 	ClusterID, MemberID uint64
 	Revision            int64
+	Shared              bool // connections to the endpoint lead into several clusters, by chance or in turns
 }
 
 // EndpointError is an endpoint and what is wrong with it.

@@ -25,6 +25,7 @@ type viewJSON struct {
 	Source            string          `json:"source,omitempty"`
 	Notes             []string        `json:"notes,omitempty"`
 	Unreached         []unreachedJSON `json:"unreached_endpoints,omitempty"`
+	Endpoints         []string        `json:"endpoints,omitempty"` // the given ones that lead into this cluster
 	Strangers         []strangerJSON  `json:"endpoints_of_other_clusters,omitempty"`
 }
 
@@ -33,6 +34,7 @@ type strangerJSON struct {
 	ClusterID hexID  `json:"cluster_id"`
 	MemberID  hexID  `json:"member_id"`
 	Revision  int64  `json:"revision"`
+	Shared    bool   `json:"leads_to_several,omitempty"` // now into one cluster, now into another
 }
 
 type unreachedJSON struct {
@@ -107,7 +109,7 @@ func (a *Alarm) UnmarshalJSON(b []byte) error {
 func (v View) MarshalJSON() ([]byte, error) {
 	j := viewJSON{
 		At: v.At, ClusterID: hexID(v.ID), Learners: len(v.Learners()), ListErr: newErrorJSON(v.ListErr),
-		Commits: v.Commits, Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes,
+		Commits: v.Commits, Members: []memberJSON{}, Alarms: v.Alarms, Source: v.Source, Notes: v.Notes, Endpoints: v.Endpoints,
 	}
 	if v.VotersKnown() {
 		j.Voters, j.Quorum, j.FailuresTolerated = new(len(v.Voters())), new(v.Quorum()), new(v.FailuresTolerated())
@@ -128,7 +130,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 		j.Unreached = append(j.Unreached, unreachedJSON{u.Endpoint, newErrorJSON(u.Err)})
 	}
 	for _, o := range v.Strangers {
-		j.Strangers = append(j.Strangers, strangerJSON{o.Endpoint, hexID(o.ClusterID), hexID(o.MemberID), o.Revision})
+		j.Strangers = append(j.Strangers, strangerJSON{o.Endpoint, hexID(o.ClusterID), hexID(o.MemberID), o.Revision, o.Shared})
 	}
 	return json.Marshal(j)
 }
@@ -184,7 +186,7 @@ func (v *View) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes, Commits: j.Commits, ListErr: j.ListErr.err()}
+	*v = View{At: j.At, ID: uint64(j.ClusterID), Alarms: j.Alarms, Source: j.Source, Notes: j.Notes, Endpoints: j.Endpoints, Commits: j.Commits, ListErr: j.ListErr.err()}
 	if j.LeaderID != nil {
 		v.Leader = uint64(*j.LeaderID)
 	}
@@ -195,7 +197,7 @@ func (v *View) UnmarshalJSON(b []byte) error {
 		v.Unreached = append(v.Unreached, EndpointError{u.Endpoint, u.Error.err()})
 	}
 	for _, o := range j.Strangers {
-		v.Strangers = append(v.Strangers, Stranger{o.Endpoint, uint64(o.ClusterID), uint64(o.MemberID), o.Revision})
+		v.Strangers = append(v.Strangers, Stranger{o.Endpoint, uint64(o.ClusterID), uint64(o.MemberID), o.Revision, o.Shared})
 	}
 	return nil
 }

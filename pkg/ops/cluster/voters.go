@@ -46,13 +46,16 @@ func (v View) VotersErr(op string) error {
 	return e
 }
 
-// VotersView is View, but an error where it is not known who votes. It is for what
-// changes something: nobody may be taken for removed, and no cluster for well,
-// because only a learner answered.
+// VotersView is View, but an error where it is not known who votes, or not clear which
+// cluster is meant. It is for what changes something: nobody may be taken for removed, and
+// no cluster for well, because only a learner answered, or a member of another cluster.
 func (c *Client) VotersView(ctx context.Context) (View, error) {
 	v, err := c.View(ctx)
 	if err == nil {
 		err = v.VotersErr("")
+	}
+	if err == nil {
+		err = v.OneCluster("")
 	}
 	return v, err
 }

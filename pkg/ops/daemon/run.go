@@ -115,6 +115,9 @@ func (d *daemon) attempt(ctx context.Context) (r ready, err error) {
 	for _, m := range view.Members {
 		r.members[m.Label()] = m.ID
 	}
+	if err = view.OneCluster(d.o.Op); err != nil {
+		return r, err
+	}
 	r.plan, err = d.o.Plan(ctx, view, d.o.sink())
 	return r, err
 }
