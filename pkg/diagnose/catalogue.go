@@ -44,6 +44,7 @@ func entriesOf() []Entry {
 		{"KVD-NET-002", "An advertised URL is unusable", "clients that sync their endpoints, and kvd, are led nowhere or to another member"},
 		{"KVD-NET-003", "Round trips between members are long", "each write takes one, and heartbeats that are late end in elections"},
 		{"KVD-NET-004", "All clients are on one member", "it carries the load of all, and its end moves all of them at once"},
+		{"KVD-NET-005", "An endpoint leads into several clusters", "which cluster a client reads and writes is chance, anew with each connection, and nothing fails"},
 		{"KVD-OBJECT-001", "A value is near the size limit", "a write a little larger is refused, and the whole object is read and sent with each change"},
 		{"KVD-OBJECT-002", "Objects of one resource are bloated", "each change writes, ships and sends a whole object"},
 		{"KVD-OPS-001", "A probe fails because of an alarm", "a liveness probe on it restarts etcd again and again; a restart frees nothing, and can end in a lost member"},

@@ -127,28 +127,3 @@ func (in *Input) outvoted(m cluster.Member) bool {
 	}
 	return !slices.ContainsFunc(usualList(in.Lists), func(o cluster.Member) bool { return o.ID == m.ID })
 }
-
-// checkStrangers looks for endpoints that lead into another cluster.
-func checkStrangers() Check {
-	return Check{
-		Name: "one cluster", Asks: "do all endpoints lead into one cluster?", IDs: []string{"KVD-RAFT-012"}, Needs: []Need{NeedView},
-		Look: func(in *Input) ([]Finding, string) {
-			v := in.view()
-			var out []Finding
-			for _, s := range v.Strangers {
-				who := "NAME"
-				if i := slices.IndexFunc(v.Members, func(m cluster.Member) bool { return slices.Contains(m.ClientURLs, s.Endpoint) }); i >= 0 {
-					who = name(v.Members[i]) // it has to be that one's address
-				}
-				out = append(out, Finding{ID: "KVD-RAFT-012", Severity: Critical, Subject: s.Endpoint,
-					Summary: fmt.Sprintf("%s is member %s of cluster %s, not of %s: the two refuse each other (\"cluster ID mismatch\")",
-						s.Endpoint, cluster.FormatID(s.MemberID), cluster.FormatID(s.ClusterID), cluster.FormatID(v.ID)),
-					Evidence: []Evidence{{What: "cluster ID there", Text: cluster.FormatID(s.ClusterID), Source: "status of " + s.Endpoint, At: v.At},
-						{What: "cluster ID of the others", Text: cluster.FormatID(v.ID), Source: "status of the others", At: v.At},
-						{What: "revision there", Value: float64(s.Revision), Unit: Index, Source: "status of " + s.Endpoint, At: v.At}},
-					Remedy: []string{"a restored snapshot begins a new cluster: to bring a member back, stop it, and replace it with an empty data dir", "kvd member replace " + who}})
-			}
-			return out, "cluster " + in.clusterID()
-		},
-	}
-}

@@ -126,6 +126,13 @@ func raftFixtures() []fixture {
 			l[0], l[2] = l[2], l[0]
 		}, nil},
 
+		{"one cluster: an endpoint that leads into two", func(w *world) {
+			w.in.Now.View.Endpoints = []string{"http://10.0.0.9:2379"}
+			w.in.Now.View.Strangers = []cluster.Stranger{{Endpoint: "http://10.0.0.9:2379", ClusterID: 0xbad, MemberID: 7, Revision: 12, Shared: true}}
+		}, []string{"KVD-NET-005 critical"}},
+		{"one cluster: an endpoint of another, which is no member's", func(w *world) {
+			w.in.Now.View.Strangers = []cluster.Stranger{{Endpoint: "http://10.0.0.9:2379", ClusterID: 0xbad, MemberID: 7, Revision: 12}}
+		}, []string{"KVD-RAFT-012 critical"}},
 		{"one cluster: an endpoint of another", func(w *world) {
 			w.in.Now.View.Strangers = []cluster.Stranger{{Endpoint: "http://10.0.0.3:2379", ClusterID: 0xbad, MemberID: 7, Revision: 12}}
 		}, []string{"KVD-RAFT-012 critical"}},

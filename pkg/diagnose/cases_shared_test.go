@@ -1,0 +1,73 @@
+package diagnose_test
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"kvd/pkg/diagnose"
+)
+
+// inTurns is a balancer before these endpoints.
+func inTurns(t *testing.T, endpoints ...string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	var n atomic.Int64
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to := strings.TrimPrefix(endpoints[int(n.Add(1)-1)%len(endpoints)], "http://")
+			go func() {
+				defer conn.Close() //nolint:errcheck // one end of a pipe
+				behind, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer behind.Close()                                             //nolint:errcheck // the other end
+				go func() { _, _ = io.Copy(behind, conn); _ = behind.Close() }() // until either side hangs up
+				_, _ = io.Copy(conn, behind)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// A balancer before two clusters is critical, also where only one in four is foreign; one
+// before the members of one cluster is nothing. What stands behind it is left alone.
+func TestCaseSharedEndpoint(t *testing.T) {
+	t.Parallel()
+	mine, theirs := begin(t, 3, 0), begin(t, 1, 0)
+	belongs(t, look(t, connect(t, mine, inTurns(t, mine.Endpoints()...))))
+	both := inTurns(t, append(mine.Endpoints(), theirs.Endpoint(0))...)
+	r := look(t, connect(t, mine, both))
+	belongs(t, r, "KVD-NET-005 critical")
+	f := finding(t, r, "KVD-NET-005")
+	if f.Subject != both || len(f.Evidence) != 2 || strings.Contains(strings.Join(f.Remedy, "\n"), "replace") {
+		t.Errorf("%+v", f)
+	}
+	remedied(t, "KVD-NET-005", r, look(t, connect(t, mine, mine.Endpoint(0))), "give clients the members' own endpoints")
+}
+
+// An endpoint of somebody else's cluster, which no member of this one is known by, is taken
+// out of the list, and that cluster is left alone.
+func TestCaseForeignEndpoint(t *testing.T) {
+	t.Parallel()
+	mine, theirs := begin(t, 3, 0), begin(t, 1, 0)
+	for name, endpoint := range map[string]string{"its own": theirs.Endpoint(0), "a balancer before it": inTurns(t, theirs.Endpoint(0))} {
+		r := look(t, connect(t, mine, append(mine.Endpoints(), endpoint)...))
+		belongs(t, r, "KVD-RAFT-012 critical")
+		f := finding(t, r, "KVD-RAFT-012")
+		if all := strings.Join(f.Remedy, "\n"); f.Subject != endpoint || strings.Contains(all, "member replace") || !strings.Contains(all, "take "+endpoint+" out") || f.Severity != diagnose.Critical {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
