@@ -20,6 +20,7 @@ func Catalogue() map[string]Entry {
 func entriesOf() []Entry {
 	return []Entry{
 		{"KVD-AUTH-001", "kube-apiserver may not compact", "history grows until the quota is reached, and nothing but a line in the API server's log tells why"},
+		{"KVD-AUTH-002", "Members refuse each other's tokens", "a client that has logged in at one member is refused by another, so that its requests fail by chance, and after each change of the connection"},
 		{"KVD-CHURN-001", "One key gets most of the writes", "each write of a key is kept until the next compaction, goes through every log, and is sent to every watcher"},
 		{"KVD-CHURN-002", "The history of what is written outgrows the quota", "etcd keeps every version of an object until the compaction, whole, however little of it has changed"},
 		{"KVD-CORRUPT-001", "A CORRUPT alarm is raised", "etcd has compared its members' hashes and seen them differ; disarming it first would let both histories go on"},

@@ -54,6 +54,7 @@ const (
 	NeedTarget  Need = "a version to update to"
 	NeedHost    Need = "memory of the machine"
 	NeedAuth    Need = "users and roles"
+	NeedTokens  Need = "tokens of the members"
 	// NeedCompactor is the API server's marker with its age.
 	NeedCompactor Need = "when kube-apiserver compacted"
 	// NeedRevisions is a status, or a file with one.

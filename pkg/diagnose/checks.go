@@ -54,6 +54,7 @@ func Checks() []Check {
 		checkAdvertised(),
 		checkSpread(),
 		checkCerts(),
+		checkTokens(),
 		checkVersions(),
 		checkUpdate(),
 		checkMeasuredDisk(),

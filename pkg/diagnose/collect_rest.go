@@ -34,6 +34,7 @@ func (c *collector) rest(ctx context.Context, leases map[string]LeaseLook) {
 		c.miss(NeedKeys, "", "no voter answers that could be read from", "see KVD-NET-001")
 	}
 	c.users(ctx, v)
+	c.tokens(ctx, v)
 	if c.o.Hash {
 		c.hashes(ctx, v)
 	} else {

@@ -126,6 +126,13 @@ func raftFixtures() []fixture {
 			l[0], l[2] = l[2], l[0]
 		}, nil},
 
+		{"tokens: one member refuses and is refused", func(w *world) { w.tokens([2]uint64{1, 3}, [2]uint64{2, 3}, [2]uint64{3, 1}, [2]uint64{3, 2}) }, []string{"KVD-AUTH-002 critical"}},
+		{"tokens: those of one are refused", func(w *world) { w.tokens([2]uint64{3, 1}, [2]uint64{3, 2}) }, []string{"KVD-AUTH-002 critical"}},
+		{"tokens: one that makes none refuses", func(w *world) {
+			w.tokens([2]uint64{1, 3}, [2]uint64{2, 3})
+			w.in.Tokens.Made = w.in.Tokens.Made[:2]
+		}, []string{"KVD-AUTH-002 critical"}},
+		{"tokens: all take all", func(w *world) { w.tokens() }, nil},
 		{"one cluster: an endpoint that leads into two", func(w *world) {
 			w.in.Now.View.Endpoints = []string{"http://10.0.0.9:2379"}
 			w.in.Now.View.Strangers = []cluster.Stranger{{Endpoint: "http://10.0.0.9:2379", ClusterID: 0xbad, MemberID: 7, Revision: 12, Shared: true}}

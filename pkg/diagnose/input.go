@@ -41,8 +41,9 @@ type Input struct {
 	Files     []File
 	Disks     []DiskTest
 	Backups   *Backups
-	Hosts     []Host // of the members and directories whose machine this is
-	Auth      *Auth  // where users and roles are set up
+	Hosts     []Host              // of the members and directories whose machine this is
+	Auth      *Auth               // where users and roles are set up
+	Tokens    *cluster.TokenTrial // where a user logs in
 	Target    *Target
 
 	Missing []Missing
@@ -236,6 +237,8 @@ func (in *Input) has(n Need) bool {
 		return len(in.Hosts) > 0
 	case NeedCompactor:
 		return in.Compactor != nil && in.Compactor.Kept > 0
+	case NeedTokens:
+		return in.Tokens != nil
 	case NeedAuth:
 		return in.Auth != nil
 	case NeedBackups:

@@ -36,6 +36,9 @@ func (c *Client) renewToken(p *pinned) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		used := c.auth.get()
 		err := invoke(ctx, method, req, reply, cc, opts...)
+		if _, shown := tokenShown(ctx); shown {
+			return err // that it is refused is what was asked
+		}
 		if !c.auth.wanted() || !staleToken(used, err) || method == pb.Auth_Authenticate_FullMethodName {
 			return err
 		}

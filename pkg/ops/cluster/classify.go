@@ -58,7 +58,7 @@ func serverVerdicts() []verdictOfServer {
 		{rpctypes.ErrUserEmpty, fault.Denied, CauseAuthRequired, "authentication is on, and no user was given", "give --user NAME:PASSWORD, or a client certificate whose common name is a user's name"},
 		{rpctypes.ErrAuthFailed, fault.Denied, CauseAuthFailed, "wrong user name or password", "check --user and --password"},
 		{rpctypes.ErrUserNotFound, fault.Denied, CauseAuthFailed, "there is no such user: the name comes from --user, or from the client certificate's common name", "check --user, or create the user"},
-		{rpctypes.ErrInvalidAuthToken, fault.Denied, CauseAuthFailed, "the member does not accept our token", "try again; if that does not help, the members' --auth-token settings differ"},
+		{rpctypes.ErrInvalidAuthToken, fault.Denied, CauseAuthFailed, "the member does not accept our token", "try again; if that does not help, the members' --auth-token settings differ: `kvd diagnose` says whose"},
 		{rpctypes.ErrAuthOldRevision, fault.Denied, CauseAuthFailed, "users or roles changed while the request was under way", "try again"},
 		{rpctypes.ErrPermissionDenied, fault.Denied, CausePermissionDenied, "the user lacks the role for this, or is none: its name comes from --user, or from the client certificate's common name", rootOnly},
 		{rpctypes.ErrAuthNotEnabled, fault.Refused, CauseAuthNotEnabled, "authentication is not on", "leave out --user"},

@@ -148,6 +148,9 @@ func (t *tokenSource) GetRequestMetadata(ctx context.Context, _ ...string) (map[
 	if info, ok := credentials.RequestInfoFromContext(ctx); ok && info.Method == pb.Auth_Authenticate_FullMethodName {
 		return nil, nil
 	}
+	if tok, ok := tokenShown(ctx); ok {
+		return map[string]string{rpctypes.TokenFieldNameGRPC: tok}, nil
+	}
 	if tok := t.get(); tok != "" {
 		return map[string]string{rpctypes.TokenFieldNameGRPC: tok}, nil
 	}
