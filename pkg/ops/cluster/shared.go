@@ -46,7 +46,7 @@ func (c *Client) seeShared(ctx context.Context, v *View, given []answer) {
 	var wg sync.WaitGroup
 	for i, a := range given {
 		if a.status != nil && mayBeShared(a, v.Members) {
-			wg.Go(func() { found[i] = c.lookBehind(ctx, a.endpoint) })
+			wg.Go(func() { found[i] = c.lookBehind(ctx, a.endpoint, a.header.cluster) })
 		}
 	}
 	wg.Wait()
@@ -104,11 +104,13 @@ func mayBeShared(a answer, members []Member) bool {
 
 // lookBehind makes some more connections to an endpoint, and tells who answered on each.
 // One that fails, or where nobody lets us in, says nothing.
-func (c *Client) lookBehind(ctx context.Context, endpoint string) []Stranger {
+// What was found lately is still so where it is what has just been met, too.
+func (c *Client) lookBehind(ctx context.Context, endpoint string, cluster uint64) []Stranger {
 	c.mu.Lock()
 	known := c.shared[endpoint]
 	c.mu.Unlock()
-	if time.Since(known.at) < sharedAge {
+	other := slices.ContainsFunc(known.met, func(s Stranger) bool { return s.ClusterID != cluster })
+	if time.Since(known.at) < sharedAge && !other {
 		return known.met
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
