@@ -50,6 +50,9 @@ func ExplainWrite(ctx context.Context, client *cluster.Client, o WriteOptions) (
 	if c.view.ID != 0 {
 		r.ClusterID = cluster.FormatID(c.view.ID)
 	}
+	if err := c.view.OneCluster(""); err != nil {
+		r.Notes = append(r.Notes, fault.Why(err)+": judged is "+r.ClusterID+", and a write may go to another")
+	}
 	if err := c.choose(); err != nil {
 		return r, err
 	}

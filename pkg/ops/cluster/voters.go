@@ -52,10 +52,10 @@ func (v View) VotersErr(op string) error {
 func (c *Client) VotersView(ctx context.Context) (View, error) {
 	v, err := c.View(ctx)
 	if err == nil {
-		err = v.VotersErr("")
+		err = v.OneCluster("")
 	}
 	if err == nil {
-		err = v.OneCluster("")
+		err = v.VotersErr("")
 	}
 	return v, err
 }

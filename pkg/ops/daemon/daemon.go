@@ -105,6 +105,9 @@ func (d *daemon) first(ctx context.Context) error {
 	view, err := d.o.Client.View(ctx)
 	var p *plan.Plan
 	if err == nil {
+		err = view.OneCluster(d.o.Op)
+	}
+	if err == nil {
 		p, err = d.o.Plan(ctx, view, d.o.sink())
 	}
 	switch kind := fault.KindOf(err); {
