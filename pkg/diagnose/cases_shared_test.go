@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kvd/pkg/diagnose"
+	"kvd/pkg/server/servertest"
 )
 
 // inTurns is a balancer before these endpoints.
@@ -70,4 +71,20 @@ func TestCaseForeignEndpoint(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
+}
+
+// A balancer before a cluster and another one with other passwords lets in by chance, which
+// is said of it, though every member answers.
+func TestCaseEndpointThatRefusesSome(t *testing.T) {
+	t.Parallel()
+	mine, theirs := begin(t, 1, 0), begin(t, 1, 0)
+	mine.EnableAuth(t, servertest.User{Name: "app", Password: "p", Prefix: "/app/"})
+	theirs.EnableAuth(t, servertest.User{Name: "app", Password: "q", Prefix: "/app/"})
+	both := inTurns(t, mine.Endpoint(0), theirs.Endpoint(0))
+	r := look(t, connectAs(t, mine, "app", "p", both))
+	belongs(t, r, "KVD-NET-001 warning")
+	if f := finding(t, r, "KVD-NET-001"); f.Subject != both || !strings.Contains(f.Summary, "does not let everybody in") || evidence(t, f, "cause").Text != "not_each_time" {
+		t.Errorf("%+v", f)
+	}
+	belongs(t, look(t, connectAs(t, mine, "app", "p", inTurns(t, mine.Endpoint(0)))))
 }

@@ -72,6 +72,9 @@ func checkEndpoints() Check {
 func unreached(v cluster.View, u cluster.EndpointError) Finding {
 	f := silent(u.Endpoint, u.Endpoint, u.Err)
 	switch {
+	case fault.CauseOf(u.Err) == cluster.CauseNotEachTime:
+		f.Summary = fmt.Sprintf("%s does not let everybody in: %s", u.Endpoint, fault.Why(u.Err))
+		f.Why = "clients that are given it fail by chance, anew with each connection"
 	case !v.VotersKnown():
 		f.Why = "clients that are given it are cut off; whether a member is missing with it is not known"
 	case len(v.Silent()) == 0:

@@ -29,6 +29,7 @@ const (
 	CauseNotStarted         = "not_started"              // added to the cluster, never started
 	CauseOtherMember        = "other_member"             // the address leads to another member than it should
 	CauseOtherCluster       = "other_cluster"            // the address leads to a member of another cluster
+	CauseNotEachTime        = "not_each_time"            // one connection to the address is let in, and another refused
 	CauseStarting           = "starting"                 // the process is up, and not serving clients yet
 	CauseNoLeader           = "no_leader"                // the member knows no leader
 	CauseNoQuorum           = "no_quorum"                // fewer voters answer than it takes

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,7 +15,10 @@ import (
 	"google.golang.org/grpc"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"kvd/pkg/ops/fault"
 )
 
 // An endpoint may be a load balancer's, a virtual IP, or a name with several addresses.
@@ -34,15 +39,16 @@ const (
 
 // behind is who answered at one endpoint, connection by connection.
 type behind struct {
-	at  time.Time
-	met []Stranger
+	at      time.Time
+	met     []Stranger
+	refused error // what is not all of them was said to some of the connections
 }
 
 // seeShared looks behind the given endpoints that may lead to more than one member, all at
 // the same time, and adds to the strangers whoever of another cluster it meets there. It
 // takes DialTimeout at most.
 func (c *Client) seeShared(ctx context.Context, v *View, given []answer) {
-	found := make([][]Stranger, len(given))
+	found := make([]behind, len(given))
 	var wg sync.WaitGroup
 	for i, a := range given {
 		if a.status != nil && mayBeShared(a, v.Members) {
@@ -54,12 +60,15 @@ func (c *Client) seeShared(ctx context.Context, v *View, given []answer) {
 		if a.status == nil {
 			continue
 		}
-		all := append([]Stranger{{Endpoint: a.endpoint, ClusterID: a.header.cluster, MemberID: a.header.member, Revision: a.status.Revision}}, found[i]...)
+		all := append([]Stranger{{Endpoint: a.endpoint, ClusterID: a.header.cluster, MemberID: a.header.member, Revision: a.status.Revision}}, found[i].met...)
 		if a.other.cluster != 0 {
 			all = append(all, Stranger{Endpoint: a.endpoint, ClusterID: a.other.cluster, MemberID: a.other.member})
 		}
 		if slices.ContainsFunc(all, func(s Stranger) bool { return s.ClusterID != all[0].ClusterID }) {
 			v.addShared(all)
+		}
+		if found[i].refused != nil {
+			v.Unreached = append(v.Unreached, EndpointError{a.endpoint, found[i].refused})
 		}
 	}
 }
@@ -103,20 +112,22 @@ func mayBeShared(a answer, members []Member) bool {
 }
 
 // lookBehind makes some more connections to an endpoint, and tells who answered on each.
-// One that fails, or where nobody lets us in, says nothing.
+// One that fails says nothing, unless it is refused, by a certificate or a password, where
+// another was let in: who is behind it is not all of one cluster then, or not all set up alike.
 // What was found lately is still so where it is what has just been met, too.
-func (c *Client) lookBehind(ctx context.Context, endpoint string, cluster uint64) []Stranger {
+func (c *Client) lookBehind(ctx context.Context, endpoint string, cluster uint64) behind {
 	c.mu.Lock()
 	known := c.shared[endpoint]
 	c.mu.Unlock()
 	other := slices.ContainsFunc(known.met, func(s Stranger) bool { return s.ClusterID != cluster })
-	if time.Since(known.at) < sharedAge && !other {
-		return known.met
+	if time.Since(known.at) < sharedAge && !other && known.refused == nil {
+		return known
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
 	addrs := addressesOf(ctx, endpoint)
 	met := make([]*Stranger, max(sharedLooks, len(addrs)))
+	errs := make([]error, len(met))
 	var wg sync.WaitGroup
 	for i := range met {
 		var opts []grpc.DialOption
@@ -125,7 +136,7 @@ func (c *Client) lookBehind(ctx context.Context, endpoint string, cluster uint64
 				return (&net.Dialer{}).DialContext(ctx, "tcp", addrs[i%len(addrs)])
 			}))
 		}
-		wg.Go(func() { met[i] = c.meet(ctx, endpoint, opts) })
+		wg.Go(func() { met[i], errs[i] = c.meet(ctx, endpoint, opts) })
 	}
 	wg.Wait()
 	out := behind{at: time.Now()}
@@ -134,10 +145,11 @@ func (c *Client) lookBehind(ctx context.Context, endpoint string, cluster uint64
 			out.met = append(out.met, *s)
 		}
 	}
+	out.refused = errNotEachTime(endpoint, errs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.shared[endpoint] = out
-	return out.met
+	return out
 }
 
 // addressesOf are those of an endpoint's host, with its port.
@@ -159,13 +171,13 @@ func addressesOf(ctx context.Context, endpoint string) []string {
 
 // meet asks who answers on a new connection. The token that there is may be unknown to
 // another cluster: a login there tells its ID as well, and what it gives is not kept.
-func (c *Client) meet(ctx context.Context, endpoint string, opts []grpc.DialOption) *Stranger {
+func (c *Client) meet(ctx context.Context, endpoint string, opts []grpc.DialOption) (*Stranger, error) {
 	etcd, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, TLS: c.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1,
 		DialOptions: c.dialOptions(append(opts, grpc.WithPerRPCCredentials(&c.auth))...),
 	})
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer etcd.Close() //nolint:errcheck // nothing was written
 	s := Stranger{Endpoint: endpoint}
@@ -179,8 +191,42 @@ func (c *Client) meet(ctx context.Context, endpoint string, opts []grpc.DialOpti
 		}
 	}
 	if err != nil || h == nil {
-		return nil
+		return nil, err
 	}
 	s.ClusterID, s.MemberID, s.Revision = h.GetClusterId(), h.GetMemberId(), h.GetRevision()
-	return &s
+	return &s, nil
+}
+
+// errNotEachTime is for an endpoint where some connections are refused for what they have
+// shown, or for what was shown to them; nil where none is.
+func errNotEachTime(endpoint string, errs []error) error {
+	n, why := 0, ""
+	for _, err := range errs {
+		if said := saysNo(err); said != "" {
+			n, why = n+1, said
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Unavailable, Cause: CauseNotEachTime, Op: "status", Subject: endpoint,
+		Msg:  fmt.Sprintf("a connection was let in, and of %d more %d were refused: %s", len(errs), n, why),
+		Hint: "a balancer, a Service or a name with several addresses is before members that have not all the same CA or users, as those of two clusters: give the members' own endpoints, and take out of it who does not belong there"}
+}
+
+// saysNo is why a connection was refused for certificates or a password; "" if it was not.
+func saysNo(err error) string {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	for _, sign := range []string{"x509: ", "remote error: tls: "} {
+		if _, why, is := strings.Cut(text, sign); is {
+			return strings.Trim(why, `"`)
+		}
+	}
+	if errors.Is(ofServer(err), rpctypes.ErrAuthFailed) {
+		return "the user or the password is wrong there"
+	}
+	return ""
 }

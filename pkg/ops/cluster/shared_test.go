@@ -111,6 +111,46 @@ func TestEndpointOfTwoClustersWithUsers_more(t *testing.T) {
 	}
 }
 
+// Where the other cluster has another CA, or other passwords, nobody tells its ID; that it
+// is not one cluster's is seen by whom it refuses.
+func TestEndpointThatRefusesSome(t *testing.T) {
+	t.Parallel()
+	mine, theirs := servertest.NewCerts(t), servertest.NewCerts(t)
+	sa, sb := servertest.Start(t, servertest.Options{Options: local.Options{TLS: mine.MutualTLS()}}), servertest.Start(t, servertest.Options{Options: local.Options{TLS: theirs.MutualTLS()}})
+	users, others := servertest.Start(t, servertest.Options{}), servertest.Start(t, servertest.Options{})
+	users.EnableAuth(t, servertest.User{Name: "app", Password: "p", Prefix: "/app/"})
+	others.EnableAuth(t, servertest.User{Name: "app", Password: "q", Prefix: "/app/"})
+	as := func(url string) cluster.Config {
+		return cluster.Config{Endpoints: []string{url}, User: "app", Password: "p"}
+	}
+	for name, p := range map[string]struct {
+		behind []string
+		cfg    func(url string) cluster.Config
+		says   string
+	}{
+		"another CA":          {[]string{sa.Endpoint(0), sb.Endpoint(0)}, func(url string) cluster.Config { return with(ep(url), mine.CA, mine.Client) }, "signed by unknown authority"},
+		"another password":    {[]string{users.Endpoint(0), others.Endpoint(0)}, as, "password is wrong there"},
+		"one and the same CA": {[]string{sa.Endpoint(0), sa.Endpoint(0)}, func(url string) cluster.Config { return with(ep(url), mine.CA, mine.Client) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, _ := balancer(t, p.behind...)
+			v, err := connect(t, p.cfg(url)).View(t.Context())
+			if err != nil || len(v.Answered()) != 1 {
+				t.Fatalf("%v: %s", err, names(v))
+			}
+			if p.says == "" {
+				if len(v.Unreached) != 0 {
+					t.Errorf("%+v", v.Unreached)
+				}
+				return
+			}
+			if len(v.Unreached) != 1 || fault.CauseOf(v.Unreached[0].Err) != cluster.CauseNotEachTime || !strings.Contains(v.Unreached[0].Err.Error(), p.says) {
+				t.Errorf("%+v, want %q", v.Unreached, p.says)
+			}
+		})
+	}
+}
+
 // A cluster that another takes the place of, as after a restore, is remembered by nobody: the
 // endpoint leads into the new one alone.
 func TestEndpointOfClusterThatWasReplaced(t *testing.T) {
