@@ -76,13 +76,11 @@ listed as that. Of a healthy cluster it says what was checked and found good.
   critical  writes are refused, data is at risk, or a member does not start
   warning   it will be so, or one failure more makes it so
   info      worth knowing, nothing to get up for`,
-		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of
-  keys and a sample of values, --sample (16 MiB) at most, and the latest 5000 changes by a watch; from the leader,
-  the list of leases and up to 64 of them, those with most keys of the sample among them. No request needs the quorum, but for
-  users and roles where some are set up, which root alone may read, one login at each voter where there is a --user, whose
-  tokens the others are shown, and one read of no key where too few voters answer. An endpoint
-  that may be a balancer's gets 3 to 8 more connections, with one Status each. --hash makes each member in turn answer
-  nobody else for about a second per 100 MiB; how long is said before.`,
+		Cost: `Twice: one Status, one serializable member list and one /metrics per member. Once: from one follower, the names of keys
+  and a sample of values, --sample (16 MiB) at most, and the latest 5000 changes by a watch; from the leader, the list of leases and up
+  to 64 of them; to an endpoint that may be a balancer's 3 to 8 more connections. No request needs the quorum, but for users and roles
+  where some are set up, which root alone may read, one login at each voter where there is a --user, and one read of no key where too few
+  voters answer. --hash makes each member in turn answer nobody else for about a second per 100 MiB; how long is said before.`,
 		Example: `
   kvd diagnose
   kvd diagnose --interval 1m --fail-on critical     # a longer look, in a probe
