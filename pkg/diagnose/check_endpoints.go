@@ -33,6 +33,7 @@ func checkEndpoints() Check {
 						f.Severity = Critical
 						f.Why = "too few voters are left for a quorum: nothing is written until enough of them are back"
 						f.Remedy = append(f.Remedy, "start it again; if it is gone for good, see KVD-RAFT-002: nobody can be replaced without a quorum")
+						f.Remedy = append(f.Remedy, whyNotStarted(m)...)
 					case v.Commits:
 						f.Why = "too few voters for a quorum are reached from here, and yet the cluster commits: some of those that do not answer run"
 						help := "give --endpoints that lead to it: it may well run, and must not be removed or replaced for not being reached from here"
@@ -41,6 +42,7 @@ func checkEndpoints() Check {
 						}
 						f.Remedy = append(f.Remedy, help)
 					case cluster.MayBeGone(m.Err):
+						f.Remedy = append(f.Remedy, whyNotStarted(m)...)
 						f.Remedy = append(f.Remedy, "kvd member update "+name(m)+" --peer-urls URL  # if its machine has a new address", "kvd member replace "+name(m)+"  # if it is gone for good")
 					}
 					if e, other := in.otherIssuer(m); other {
@@ -65,6 +67,15 @@ func checkEndpoints() Check {
 			return out, fmt.Sprintf("all of %d", len(v.Members))
 		},
 	}
+}
+
+// whyNotStarted asks the files of a member whose machine is there and where nobody
+// listens: most that are down do not start for what they say.
+func whyNotStarted(m cluster.Member) []string {
+	if fault.CauseOf(m.Err) != cluster.CauseConnectionRefused {
+		return nil
+	}
+	return []string{"kvd wal verify DATA-DIR  # on its machine, if it does not start there: why, and what helps"}
 }
 
 // unreached is an endpoint that was given and of which it is not known whose it is.

@@ -232,6 +232,9 @@ func TestRemedyOfSilence(t *testing.T) {
 		w := healthy()
 		w.down(2, &fault.Error{Kind: fault.Unavailable, Cause: cause, Msg: "it is not there"})
 		for _, f := range diagnose.Diagnose(w.input(t)).Findings {
+			if verify := cause == cluster.CauseConnectionRefused; f.ID == "KVD-NET-001" && slices.Contains(commands(f), "kvd wal verify DATA-DIR") != verify {
+				t.Errorf("%s: %q", cause, f.Remedy)
+			}
 			if f.ID == "KVD-NET-001" && slices.Contains(commands(f), "kvd member replace m2") != replace {
 				t.Errorf("%s: %q", cause, f.Remedy)
 			}

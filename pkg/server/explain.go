@@ -189,7 +189,8 @@ func startFailures() []startFailure {
 			"a mount point itself can't be --wal-dir, since etcd makes that folder anew: give a folder in it"},
 		{"failed to open WAL", fault.Damage, causeWAL, walHint},
 		{"failed to read WAL", fault.Damage, causeWAL, walHint},
-		{"failed to repair WAL", fault.Damage, causeWAL, walHint},
+		{uncutText, fault.Unavailable, causeWAL, uncutHint}, // see hearing.because
+		{repairFailed, fault.Damage, causeWAL, walHint},
 		{"crc mismatch", fault.Damage, causeWAL, walHint},
 		{"wal: ", fault.Damage, causeWAL, walHint},
 		{"cannot parse invalid wire-format data", fault.Damage, causeWAL, walHint},
@@ -218,6 +219,11 @@ const (
 		"kvd wal verify on the data directory says how a cluster is taken back to an older version"
 	walHint = "the write-ahead log cannot be read: keep a copy of it, then run kvd member replace on a member that is well; " +
 		"the only member is restored from a snapshot"
+	repairFailed = "failed to repair WAL"
+	uncutText    = "its torn end could not be cut"
+	// uncutHint is for a log of which only the torn end was to be cut, which etcd keeps as
+	// FILE.broken.
+	uncutHint = "the log's end is torn, which etcd repairs by itself, and here it could not: mend what is said here and start it again; the member need not be replaced"
 	// dbHint goes with bbolt's own words for a file whose two meta pages are no good.
 	dbHint = "member/snap/db is not a database any more: keep a copy of the data directory, then run kvd member replace on a member that is well; " +
 		"the only member is restored from a snapshot"
@@ -278,7 +284,7 @@ func explainErrno(err error, out *fault.Error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		out.Kind, out.Cause = fault.Unavailable, "disk_full"
 		out.Hint = "make room on the disk of --data-dir (and --wal-dir), and start it again: what was acknowledged is in the log"
-	case out.Kind != fault.Damage && out.Kind != fault.Internal: // said better by the text
+	case out.Kind != fault.Damage && out.Kind != fault.Internal && out.Hint != uncutHint: // said better by the text
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		out.Kind, out.Cause = fault.Unavailable, "data_dir"
 		out.Hint = "check that the user who runs it may read and write all that is in --data-dir (and --wal-dir), and that the file system is not read-only"

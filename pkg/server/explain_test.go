@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -58,6 +59,15 @@ func TestExplainWhatTheSystemSays(t *testing.T) {
 		if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != tc.cause || !strings.Contains(fault.HintOf(err), tc.hint) {
 			t.Errorf("%v: %s, %s, hint %q; want unavailable, %s, %q", err, fault.KindOf(err), fault.CauseOf(err), fault.HintOf(err), tc.cause, tc.hint)
 		}
+	}
+	full := &hearing{}
+	full.wrap(zap.NewNop()).Warn("failed to copy", zap.String("to", "0.wal.broken"), zap.Error(&fs.PathError{Op: "write", Path: "0.wal.broken", Err: syscall.ENOSPC}))
+	err := explainStart(cfg, full.because(fatalError("failed to repair WAL", []zapcore.Field{zap.Error(io.ErrUnexpectedEOF)})))
+	if fault.KindOf(err) != fault.Unavailable || fault.CauseOf(err) != "disk_full" {
+		t.Errorf("a repair that had no room: %v", err)
+	}
+	if err := explainStart(cfg, (&hearing{}).because(errors.New("failed to repair WAL: unexpected EOF"))); fault.KindOf(err) != fault.Damage {
+		t.Errorf("a repair that failed and said nothing: %v", err)
 	}
 	if err := explainStart(cfg, errors.New("failed to open WAL: crc mismatch")); fault.KindOf(err) != fault.Damage {
 		t.Errorf("%v is no damage", err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,16 +13,40 @@ import (
 // hearing is what a server has learned of itself from etcd's log, which is the
 // only place where etcd says it.
 type hearing struct {
-	removed  atomic.Bool // the cluster no longer has this member
-	stranger sync.Once   // a member of another cluster was met; said once
+	removed  atomic.Bool           // the cluster no longer has this member
+	stranger sync.Once             // a member of another cluster was met; said once
+	repair   atomic.Pointer[error] // what kept etcd from repairing its log
 }
 
 // wrap returns lg with an ear on it.
 func (h *hearing) wrap(lg *zap.Logger) *zap.Logger {
 	say := lg.WithOptions(zap.WithCaller(false))
 	return lg.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewTee(core, listener{level: zap.WarnLevel, heard: func(e zapcore.Entry, _ []zapcore.Field) { h.heard(e.Message, say) }})
+		return zapcore.NewTee(core, listener{level: zap.WarnLevel, heard: func(e zapcore.Entry, fields []zapcore.Field) {
+			h.heard(e.Message, say)
+			if repairFailure(e.Message) {
+				h.repair.Store(new(fatalError(e.Message, fields)))
+			}
+		}})
 	}))
+}
+
+// repairFailure says whether a line tells what kept etcd from cutting the torn end of its
+// log (Repair in server/storage/wal/repair.go), which hands out no more than that.
+func repairFailure(msg string) bool {
+	switch msg {
+	case "failed to create backup file", "failed to read file", "failed to copy", "failed to truncate", "failed to fsync":
+		return true
+	}
+	return false
+}
+
+// because adds to a start's failure what was said before it of the reason.
+func (h *hearing) because(err error) error {
+	if why := h.repair.Load(); why != nil && strings.Contains(err.Error(), repairFailed) {
+		return fmt.Errorf("%w; %s: %w", err, uncutText, *why)
+	}
+	return err
 }
 
 // heard looks at one line. The texts are etcd 3.7.3's (etcdserver/server.go, run;

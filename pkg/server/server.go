@@ -76,7 +76,7 @@ func Start(ctx context.Context, c *Config) (*Server, error) {
 
 	e, err := startEtcd(ctx, cfg, trap)
 	if err != nil {
-		return nil, explainStart(cfg, err)
+		return nil, explainStart(cfg, heard.because(err))
 	}
 	s := &Server{
 		etcd: e, cfg: cfg, log: lg,

@@ -334,3 +334,43 @@ func waitLogged(t *testing.T, path, text string) {
 		}
 	}
 }
+
+// A log whose end is torn, and which etcd cannot repair for what is beside it, is no
+// damage that asks for another member: the hint is about what is in the way, and once
+// that is gone the member starts.
+func TestServeWhereATornLogCannotBeRepaired(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{})
+	if _, err := c.Client(t).Put(t.Context(), "k", strings.Repeat("v", 2000)); err != nil {
+		t.Fatal(err)
+	}
+	c.Kill(0)
+	segments, err := filepath.Glob(filepath.Join(c.DataDir(0), "member", "wal", "*.wal"))
+	if err != nil || len(segments) != 1 {
+		t.Fatal(segments, err)
+	}
+	raw, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(bytes.TrimRight(raw, "\x00"))
+	if err := os.Truncate(segments[0], int64(end-3)); err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := segments[0] + ".broken"
+	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const free = "http://127.0.0.1:0"
+	args := []string{"--name", c.Name(0), "--data-dir", c.DataDir(0), "--listen-peer-urls", free, "--listen-client-urls", free, "--advertise-client-urls", free}
+	code, says, all := serve(t, args...)
+	if code != 4 || !strings.Contains(says, "is a directory") || !strings.Contains(says, "need not be replaced") || strings.Contains(says, "kvd member replace") {
+		t.Errorf("exit code %d\n%s\nof\n%s", code, says, all)
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartMember(servertest.Context(t, time.Minute), 0); err != nil {
+		t.Error(err)
+	}
+}
