@@ -20,7 +20,7 @@ func aboutPair(cause string) bool {
 // checkStart says what a start on a directory does.
 func checkStart() Check {
 	return Check{
-		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004", "KVD-DISK-004", "KVD-VERSION-004"}, Needs: []Need{NeedDirs},
+		Name: "start", Asks: "does etcd start on it, with all that was in it?", IDs: []string{"KVD-CORRUPT-003", "KVD-CORRUPT-004", "KVD-DISK-004", "KVD-OPS-003", "KVD-VERSION-004"}, Needs: []Need{NeedDirs},
 		Look: func(in *Input) ([]Finding, string) {
 			var out []Finding
 			good := []string{}
@@ -90,6 +90,9 @@ func (d *Dir) judgeOther(f *Finding, w wal.Finding) {
 	switch {
 	case w.Cause == wal.CauseDiskFull:
 		f.ID, f.Summary = "KVD-DISK-004", w.Says
+		f.Evidence = []Evidence{{What: "but for that", Text: d.verdict().Outcome.Words(), Source: d.Path}}
+	case w.Cause == wal.CauseLocked:
+		f.ID, f.Summary = "KVD-OPS-003", w.Says
 		f.Evidence = []Evidence{{What: "but for that", Text: d.verdict().Outcome.Words(), Source: d.Path}}
 	case w.Cause == wal.CauseNewer:
 		f.ID = "KVD-VERSION-004"

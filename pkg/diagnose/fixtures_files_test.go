@@ -307,6 +307,9 @@ func fileFixtures() []fixture {
 		{"left-over: a database in use", func(w *world) {
 			w.in.Files = []diagnose.File{{Path: "/var/lib/etcd/member/snap/db", Holder: "process 4242 (etcd)"}}
 		}, []string{"KVD-OPS-003 info"}},
+		{"left-over: somebody reads the database of a member that is down", func(w *world) {
+			w.dirs(func(d *diagnose.Dir) { says(d, wal.Starts, wal.Warning, wal.CauseLocked) })
+		}, []string{"KVD-OPS-003 warning"}},
 		{"left-over: a garbled .snap", func(w *world) {
 			w.dirs(func(d *diagnose.Dir) {
 				d.Snaps = []diagnose.SnapFile{{Name: "5-9.snap", Damaged: "its CRC does not fit its content"}}

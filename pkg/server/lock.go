@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
 
+	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/fault"
 )
 
@@ -22,6 +24,7 @@ func waitForDataDir(ctx context.Context, lg *zap.Logger, dir string) error {
 	path := filepath.Join(dir, "member", "snap", "db")
 	locked, err := isLocked(path)
 	if err != nil || !locked {
+		sayReaders(lg, path)
 		return nil //nolint:nilerr // whatever is wrong with the file, etcd says it better
 	}
 	lg.Warn("another process has the data directory open; waiting for it to leave",
@@ -43,5 +46,18 @@ func waitForDataDir(ctx context.Context, lg *zap.Logger, dir string) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// sayReaders names who has the database open to read it: etcd waits for them as well,
+// without end, and would not say for whom.
+func sayReaders(lg *zap.Logger, path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for _, h := range dbfile.LockedBy(f) {
+		lg.Warn("another process reads the database; the start waits until it has ended", zap.String("path", path), zap.Stringer("process", h))
 	}
 }

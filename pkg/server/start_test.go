@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -371,6 +372,41 @@ func TestServeWhereATornLogCannotBeRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.StartMember(servertest.Context(t, time.Minute), 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// A start that waits for somebody who reads the database says for whom, and goes on when
+// that has ended.
+func TestServeWaitsForAReader(t *testing.T) {
+	t.Parallel()
+	c := servertest.Start(t, servertest.Options{})
+	if err := c.StopMember(servertest.Context(t, time.Minute), 0); err != nil {
+		t.Fatal(err)
+	}
+	reader := exec.CommandContext(t.Context(), "flock", "-F", "-s", c.DBPath(0), "sh", "-c", "echo locked; exec sleep 60") //nolint:gosec // a folder of ours
+	out, err := reader.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Launch(0); err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintf(`"process":"process %d (`, reader.Process.Pid)
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(c.LogTail(0, 50), said); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("no %q in\n%s", said, c.LogTail(0, 50))
+		}
+	}
+	_ = reader.Process.Kill()
+	_ = reader.Wait()
+	if err := c.WaitReady(servertest.Context(t, time.Minute)); err != nil {
 		t.Error(err)
 	}
 }

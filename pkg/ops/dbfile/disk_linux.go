@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,39 +40,64 @@ func lockShared(file *os.File) (h Holder, held bool) {
 // taking one: in /proc/locks. A process in another PID namespace is listed there
 // without its number, or not at all.
 func HolderOf(file *os.File) (h Holder, held bool) {
+	pids := locksOf(file, "WRITE")
+	if len(pids) == 0 {
+		return Holder{}, false
+	}
+	return holder(pids[0]), true
+}
+
+// LockedBy lists the other processes that hold a lock on a database, exclusive or shared,
+// as HolderOf finds them. Each keeps a server from opening it, which wants it for itself.
+func LockedBy(file *os.File) []Holder {
+	var out []Holder
+	for _, pid := range locksOf(file, "WRITE", "READ") {
+		if pid != os.Getpid() {
+			out = append(out, holder(pid))
+		}
+	}
+	return out
+}
+
+// locksOf lists the processes that hold a lock of one of these modes on a file.
+func locksOf(file *os.File, modes ...string) []int {
 	var st unix.Stat_t
 	if unix.Fstat(int(file.Fd()), &st) != nil {
-		return Holder{}, false
+		return nil
 	}
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
-		return Holder{}, false
+		return nil
 	}
-	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	pid, held := parseLocks(string(locks), inode)
+	return parseLocks(string(locks), fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino), modes...)
+}
+
+// holder names a process of which /proc/locks has the number.
+func holder(pid int) Holder {
 	if pid <= 0 {
-		return Holder{}, held
+		return Holder{}
 	}
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
-		return Holder{PID: pid}, true
+		return Holder{PID: pid}
 	}
-	return Holder{PID: pid, Command: shortCommand(string(cmdline))}, true
+	return Holder{PID: pid, Command: shortCommand(string(cmdline))}
 }
 
-// parseLocks finds the process that holds an exclusive lock on an inode, as bbolt
-// takes it (FLOCK) or as etcd takes it on a WAL segment (OFDLCK, whose process is
-// -1). A line is "1: FLOCK ADVISORY WRITE 4242 fd:01:1835033 0 EOF" (proc(5));
-// waiting ones have "->" behind the number. Some file systems (btrfs, overlayfs)
-// show another device than stat does, so that a line with the right inode alone
-// will do if there is only one.
-func parseLocks(locks, inode string) (pid int, held bool) {
+// parseLocks finds the processes that hold a lock on an inode, as bbolt takes it
+// (FLOCK: WRITE to write, READ to read only) or as etcd takes it on a WAL segment
+// (OFDLCK, whose process is -1). A line is "1: FLOCK ADVISORY WRITE 4242 fd:01:1835033 0
+// EOF" (proc(5)); waiting ones have "->" behind the number. Some file systems (btrfs,
+// overlayfs) show another device than stat does, so that lines with the right inode alone
+// will do if all are of one device.
+func parseLocks(locks, inode string, modes ...string) []int {
 	_, number, _ := cutLast(inode, ":")
-	candidates := 0
-	candidate := 0
+	var exact, candidates []int
+	var device string
+	several := false
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
-		if len(f) < 6 || f[1] != "FLOCK" && f[1] != "OFDLCK" || f[3] != "WRITE" {
+		if len(f) < 6 || f[1] != "FLOCK" && f[1] != "OFDLCK" || !slices.Contains(modes, f[3]) {
 			continue
 		}
 		pid, err := strconv.Atoi(f[4])
@@ -79,13 +105,17 @@ func parseLocks(locks, inode string) (pid int, held bool) {
 			continue
 		}
 		if f[5] == inode {
-			return pid, true
+			exact = append(exact, pid)
 		}
-		if _, n, ok := cutLast(f[5], ":"); ok && n == number {
-			candidate, candidates = pid, candidates+1
+		if d, n, ok := cutLast(f[5], ":"); ok && n == number {
+			several = several || len(candidates) > 0 && d != device
+			device, candidates = d, append(candidates, pid)
 		}
 	}
-	return candidate, candidates == 1
+	if len(exact) > 0 || several {
+		return exact
+	}
+	return candidates
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

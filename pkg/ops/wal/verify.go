@@ -151,6 +151,7 @@ func examine(ctx context.Context, found string, o VerifyOptions) (*exam, error) 
 	}
 	x.conclude(files)
 	x.remarkRoom(path, files)
+	x.remarkLocks(path)
 	if !x.bare {
 		x.remarkSnaps(filepath.Dir(path))
 	}
