@@ -24,16 +24,7 @@ func silentPort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	}()
+	servertest.Accept(t, l, func(conn net.Conn) { t.Cleanup(func() { _ = conn.Close() }) })
 	return "http://" + l.Addr().String()
 }
 

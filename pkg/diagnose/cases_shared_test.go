@@ -1,10 +1,7 @@
 package diagnose_test
 
 import (
-	"io"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"kvd/pkg/diagnose"
@@ -14,32 +11,8 @@ import (
 // inTurns is a balancer before these endpoints.
 func inTurns(t *testing.T, endpoints ...string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	var n atomic.Int64
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to := strings.TrimPrefix(endpoints[int(n.Add(1)-1)%len(endpoints)], "http://")
-			go func() {
-				defer conn.Close() //nolint:errcheck // one end of a pipe
-				behind, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				defer behind.Close()                                             //nolint:errcheck // the other end
-				go func() { _, _ = io.Copy(behind, conn); _ = behind.Close() }() // until either side hangs up
-				_, _ = io.Copy(conn, behind)
-			}()
-		}
-	}()
-	return "http://" + l.Addr().String()
+	url, _ := servertest.Balancer(t, endpoints...)
+	return url
 }
 
 // A balancer before two clusters is critical, also where only one in four is foreign; one

@@ -88,17 +88,10 @@ func listener(t *testing.T, serve func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-			go serve(conn)
-		}
-	}()
+	servertest.Accept(t, l, func(conn net.Conn) {
+		t.Cleanup(func() { conn.Close() })
+		go serve(conn)
+	})
 	return l.Addr().String()
 }
 

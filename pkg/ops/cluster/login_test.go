@@ -36,7 +36,7 @@ func late(t *testing.T, to string) string {
 	t.Helper()
 	return "http://" + listener(t, func(conn net.Conn) {
 		<-time.After(300 * time.Millisecond)
-		pipe(conn, to)
+		servertest.Pipe(conn, to)
 	})
 }
 

@@ -77,14 +77,5 @@ func TestNameOfTwoClusters(t *testing.T) {
 // forward passes each connection to an endpoint.
 func forward(t *testing.T, l net.Listener, endpoint string) {
 	t.Helper()
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go pipe(conn, hostOf(endpoint))
-		}
-	}()
+	servertest.Accept(t, l, func(conn net.Conn) { go servertest.Pipe(conn, hostOf(endpoint)) })
 }

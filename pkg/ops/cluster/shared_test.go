@@ -1,9 +1,7 @@
 package cluster_test
 
 import (
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"kvd/pkg/ops/cluster"
@@ -11,30 +9,6 @@ import (
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
 )
-
-// balancer shares out connections to these endpoints in turns, and counts them.
-func balancer(t *testing.T, endpoints ...string) (url string, count *atomic.Int64) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	count = &atomic.Int64{}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			n := count.Add(1) - 1
-			_, addr, _ := strings.Cut(endpoints[int(n)%len(endpoints)], "://")
-			go pipe(conn, addr)
-		}
-	}()
-	scheme, _, _ := strings.Cut(endpoints[0], "://")
-	return scheme + "://" + l.Addr().String(), count
-}
 
 // An endpoint before members of two clusters is told as such, whoever answers first; what
 // is to change something is refused. Before members of one cluster it is as good as any.
@@ -58,7 +32,7 @@ func TestEndpointOfTwoClusters(t *testing.T) {
 		"a forward to one member": {behind: []string{a.Endpoint(0)}, cfg: ep1, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, count := balancer(t, p.behind...)
+			url, count := servertest.Balancer(t, p.behind...)
 			c := connect(t, p.cfg(url))
 			v, err := c.VotersView(t.Context())
 			if p.own {
@@ -99,7 +73,7 @@ func TestEndpointOfTwoClustersWithUsers_more(t *testing.T) {
 	a, b := servertest.Start(t, servertest.Options{}), servertest.Start(t, servertest.Options{})
 	a.EnableAuth(t)
 	b.EnableAuth(t)
-	url, _ := balancer(t, a.Endpoint(0), b.Endpoint(0))
+	url, _ := servertest.Balancer(t, a.Endpoint(0), b.Endpoint(0))
 	cfg := ep(url)
 	cfg.User, cfg.Password = a.Account()
 	c := connect(t, cfg)
@@ -133,7 +107,7 @@ func TestEndpointThatRefusesSome(t *testing.T) {
 		"one and the same CA": {[]string{sa.Endpoint(0), sa.Endpoint(0)}, func(url string) cluster.Config { return with(ep(url), mine.CA, mine.Client) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url, _ := balancer(t, p.behind...)
+			url, _ := servertest.Balancer(t, p.behind...)
 			v, err := connect(t, p.cfg(url)).View(t.Context())
 			if err != nil || len(v.Answered()) != 1 {
 				t.Fatalf("%v: %s", err, names(v))
@@ -157,7 +131,7 @@ func TestEndpointOfClusterThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	a, b := servertest.Start(t, servertest.Options{}), servertest.Start(t, servertest.Options{})
 	before, after := a.Endpoint(0), b.Endpoint(0)
-	url, _ := balancer(t, before, before, before, before, after, after, after, after, after, after, after, after)
+	url, _ := servertest.Balancer(t, before, before, before, before, after, after, after, after, after, after, after, after)
 	c := connect(t, ep(url))
 	old := view(t, c)
 	if err := a.StopMember(t.Context(), 0); err != nil {
@@ -173,7 +147,7 @@ func TestEndpointOfClusterThatWasReplaced(t *testing.T) {
 func TestMembersOwnEndpointIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, servertest.Options{})
-	url, count := balancer(t, s.Endpoint(0))
+	url, count := servertest.Balancer(t, s.Endpoint(0))
 	if err := s.StopMember(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

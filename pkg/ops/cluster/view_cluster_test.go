@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"runtime"
@@ -240,7 +239,7 @@ func TestViewLearnerUnstartedForwarded(t *testing.T) {
 	}
 
 	// A forwarded port is preferred over the advertised URL.
-	forward := listener(t, func(conn net.Conn) { pipe(conn, hostOf(s.Endpoint(0))) })
+	forward := listener(t, func(conn net.Conn) { servertest.Pipe(conn, hostOf(s.Endpoint(0))) })
 	cfg.Endpoints = []string{"https://" + forward}
 	fv := view(t, connect(t, cfg))
 	if m := memberNamed(t, fv, s.Name(0)); m.Endpoint != "https://"+forward || m.Err != nil {
@@ -254,18 +253,6 @@ func TestViewLearnerUnstartedForwarded(t *testing.T) {
 	if v.Quorum() != 2 || v.FailuresTolerated() != 0 || len(v.Voters()) != 2 {
 		t.Errorf("with an unstarted voter: quorum %d", v.Quorum())
 	}
-}
-
-func pipe(a net.Conn, to string) {
-	b, err := net.Dial("tcp", to)
-	if err != nil {
-		a.Close()
-		return
-	}
-	defer a.Close()
-	defer b.Close()
-	go func() { _, _ = io.Copy(b, a); b.Close() }()
-	_, _ = io.Copy(a, b)
 }
 
 // A member that waits for its quorum serves its peers and not its clients: it
