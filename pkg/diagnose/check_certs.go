@@ -76,8 +76,8 @@ func (in *Input) otherIssuer(m cluster.Member) (Evidence, bool) {
 	usual := map[string]string{} // issuer by key, of the others
 	for i, c := range in.Certs {
 		switch {
-		case c.PeerOf == 0 || c.Key == "":
-		case c.PeerOf == m.ID:
+		case !c.Peer || c.Key == "":
+		case c.Member == m.ID:
 			own = &in.Certs[i]
 		default:
 			usual[c.Key] = c.Issuer

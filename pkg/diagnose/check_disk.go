@@ -85,7 +85,7 @@ func slowDisk(in *Input, l latency, all []latency) Finding {
 	f := Finding{ID: "KVD-DISK-001", Severity: Warning, Subject: who, Evidence: l.evidence("WAL fsync"),
 		Summary: fmt.Sprintf("the disk of %s is slow: WAL fsync p99 %s, and etcd needs it below %s", who, Seconds.Show(l.p99), Seconds.Show(in.Limits.FsyncP99)),
 		Remedy:  []string{"kvd diagnose --disk DIR  # on its machine: measures the disk itself", "give etcd a disk of its own (an SSD); see what else writes there"}}
-	slow, missing := slowVoters(in, all)
+	slow, missing := slowVoters(in)
 	switch leads := in.view().Leader; {
 	case missing > 0: // a move of the leader would change nothing
 		f.Evidence = append(f.Evidence, Evidence{What: "voters with a slow disk", Value: float64(slow), Unit: Count, Source: "metrics of all", At: in.At})
@@ -113,13 +113,13 @@ func slowDisk(in *Input, l latency, all []latency) Finding {
 // slowVoters counts the voters with a slow disk, of several, and how many of these are
 // missing for a quorum of quick ones: a write is acknowledged when a quorum has it on
 // disk, be the leader among them or not.
-func slowVoters(in *Input, all []latency) (slow, missing int) {
+func slowVoters(in *Input) (slow, missing int) {
 	voters := in.view().Voters()
 	if len(voters) < 2 {
 		return 0, 0
 	}
 	for _, v := range voters {
-		if slices.ContainsFunc(all, func(l latency) bool { return l.d.Member.ID == v.ID && l.slow(in) }) {
+		if in.slow(metrics.WALFsync, v) {
 			slow++
 		}
 	}

@@ -85,14 +85,15 @@ func (d *Dir) start() []Finding {
 }
 
 // judgeOther makes a finding about versions of one that is no damage, but of another
-// version's making, and one about the disk of one that is not about what is in the files.
+// version's making, and one about the disk, or who has the database, of one that is not about
+// what is in the files.
 func (d *Dir) judgeOther(f *Finding, w wal.Finding) {
 	switch {
-	case w.Cause == wal.CauseDiskFull:
+	case w.Cause == wal.CauseDiskFull, w.Cause == wal.CauseLocked:
 		f.ID, f.Summary = "KVD-DISK-004", w.Says
-		f.Evidence = []Evidence{{What: "but for that", Text: d.verdict().Outcome.Words(), Source: d.Path}}
-	case w.Cause == wal.CauseLocked:
-		f.ID, f.Summary = "KVD-OPS-003", w.Says
+		if w.Cause == wal.CauseLocked {
+			f.ID = "KVD-OPS-003"
+		}
 		f.Evidence = []Evidence{{What: "but for that", Text: d.verdict().Outcome.Words(), Source: d.Path}}
 	case w.Cause == wal.CauseNewer:
 		f.ID = "KVD-VERSION-004"

@@ -30,32 +30,33 @@ func (c *collector) certs(ctx context.Context, v cluster.View) {
 	}
 	config.InsecureSkipVerify = true //nolint:gosec // only their dates are read
 	type place struct {
-		of, url        string
-		member, peerOf uint64
+		of, url string
+		member  uint64
+		peer    bool
 	}
 	var places []place
 	for _, m := range v.Members {
-		places = append(places, place{name(m) + " for clients", m.Endpoint, m.ID, 0})
+		places = append(places, place{name(m) + " for clients", m.Endpoint, m.ID, false})
 		for _, u := range m.PeerURLs {
-			places = append(places, place{name(m) + " for peers", u, m.ID, m.ID})
+			places = append(places, place{name(m) + " for peers", u, m.ID, true})
 		}
 	}
 	found, plain := make([]*Cert, len(places)), make([]bool, len(places))
 	var wg sync.WaitGroup
 	for i, p := range places {
 		wg.Go(func() {
-			if found[i], plain[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout); p.peerOf == 0 && !https(p.url) {
+			if found[i], plain[i] = shown(ctx, config, p.of, p.url, c.client.Config().DialTimeout); !p.peer && !https(p.url) {
 				found[i] = nil // which checkEndpoints says
 			}
 		})
 	}
 	wg.Wait()
 	for i, f := range found {
-		if p := places[i]; p.peerOf != 0 && (plain[i] && https(p.url) || f != nil && !https(p.url)) {
-			c.in.Schemes = append(c.in.Schemes, OtherScheme{Member: p.peerOf, URL: p.url, TLS: f != nil})
+		if p := places[i]; p.peer && (plain[i] && https(p.url) || f != nil && !https(p.url)) {
+			c.in.Schemes = append(c.in.Schemes, OtherScheme{Member: p.member, URL: p.url, TLS: f != nil})
 		}
 		if f != nil {
-			f.Member, f.PeerOf = places[i].member, places[i].peerOf
+			f.Member, f.Peer = places[i].member, places[i].peer
 			c.in.Certs = append(c.in.Certs, *f)
 		}
 	}

@@ -147,7 +147,7 @@ type Cert struct {
 	CA        bool // of the authority in --cacert
 
 	Member uint64 // that shows it to clients or to its peers, 0 for all others
-	PeerOf uint64 // the member that shows it to its peers, 0 for all others
+	Peer   bool   // to its peers
 	Issuer string // the name of who has issued it
 	Key    string // and which key: the authority key identifier, empty where it has none
 }

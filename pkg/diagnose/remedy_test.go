@@ -305,7 +305,7 @@ func TestRemedyOfAnotherCA(t *testing.T) {
 		for i, key := range p.keys {
 			w.cert(300)
 			c := &w.in.Certs[i]
-			c.PeerOf, c.Issuer, c.Key = uint64(i+1), "CN=etcd-ca", key
+			c.Member, c.Peer, c.Issuer, c.Key = uint64(i+1), true, "CN=etcd-ca", key
 		}
 		w.down(2, &fault.Error{Kind: fault.Unavailable, Cause: cluster.CauseStarting, Msg: "it does not serve clients yet", Hint: "see its log"})
 		for _, f := range diagnose.Diagnose(w.input(t)).Findings {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -52,12 +51,7 @@ func waitForDataDir(ctx context.Context, lg *zap.Logger, dir string) error {
 // sayReaders names who has the database open to read it: etcd waits for them as well,
 // without end, and would not say for whom.
 func sayReaders(lg *zap.Logger, path string) {
-	f, err := os.Open(path)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	for _, h := range dbfile.LockedBy(f) {
+	for _, h := range dbfile.LockedBy(path) {
 		lg.Warn("another process reads the database; the start waits until it has ended", zap.String("path", path), zap.Stringer("process", h))
 	}
 }

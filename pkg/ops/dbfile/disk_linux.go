@@ -49,7 +49,13 @@ func HolderOf(file *os.File) (h Holder, held bool) {
 
 // LockedBy lists the other processes that hold a lock on a database, exclusive or shared,
 // as HolderOf finds them. Each keeps a server from opening it, which wants it for itself.
-func LockedBy(file *os.File) []Holder {
+// Of a file that cannot be opened it knows of none.
+func LockedBy(path string) []Holder {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
 	var out []Holder
 	for _, pid := range locksOf(file, "WRITE", "READ") {
 		if pid != os.Getpid() {

@@ -13,7 +13,7 @@ func lockShared(*os.File) (Holder, bool) { return Holder{}, false }
 func HolderOf(*os.File) (Holder, bool) { return Holder{}, false }
 
 // LockedBy knows of none.
-func LockedBy(*os.File) []Holder { return nil }
+func LockedBy(string) []Holder { return nil }
 
 func readOnce(*os.File, int64) bool { return false }
 

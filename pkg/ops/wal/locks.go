@@ -2,7 +2,6 @@ package wal
 
 import (
 	"fmt"
-	"os"
 
 	"kvd/pkg/ops/dbfile"
 )
@@ -17,12 +16,7 @@ func (x *exam) remarkLocks(db string) {
 	if x.Live != "" {
 		return
 	}
-	f, err := os.Open(db)
-	if err != nil {
-		return // which others say
-	}
-	defer f.Close()
-	for _, h := range dbfile.LockedBy(f) {
+	for _, h := range dbfile.LockedBy(db) {
 		look := "fuser -v " + db
 		if h.PID > 0 {
 			look = fmt.Sprintf("ps -fp %d", h.PID)
