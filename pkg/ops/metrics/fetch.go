@@ -152,9 +152,22 @@ func unreachable(u string, err error) error {
 }
 
 // onlyGRPC reports that the port does not speak HTTP/1: in plain text gRPC's server begins
-// with the settings of HTTP/2, which are no status line, and behind TLS it hangs up.
+// with the settings of HTTP/2, which are no status line, and behind TLS it hangs up. Both
+// come as soon as the connection stands, and where they are there before the request has
+// been sent, net/http has other words for them, and no error to compare with.
 func onlyGRPC(err error) bool {
-	return errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "malformed HTTP response")
+	if err == nil {
+		return false
+	}
+	if errors.Is(err, io.EOF) {
+		return true
+	}
+	for _, words := range []string{"malformed HTTP response", "readLoopPeekFailLocked", "server closed idle connection"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 // wantsTLS reports that a port which was asked in plain text speaks TLS: it answers with an

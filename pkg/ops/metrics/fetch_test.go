@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httptest"
 	"os"
 	"strconv"
@@ -165,10 +166,14 @@ func TestFetchFromAPortWithoutPages(t *testing.T) {
 		pages := l.Addr().String()
 		_ = l.Close()
 		s := servertest.Start(t, servertest.Options{Options: local.Options{TLS: with, Args: []string{"--listen-client-http-urls=" + scheme + "://" + pages}}})
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
-		_, err = metrics.Fetch(t.Context(), client, s.Endpoint(0))
-		if fault.CauseOf(err) != "metrics_not_http" || !strings.Contains(fault.HintOf(err), "http://127.0.0.1:2381") || !strings.Contains(err.Error(), "gRPC alone") {
-			t.Errorf("%s: %v (%s)", scheme, err, fault.HintOf(err))
+		// What the server sends, or that it hangs up, may be there before the request is sent.
+		late := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { time.Sleep(300 * time.Millisecond) }})
+		for when, ctx := range map[string]context.Context{"at once": t.Context(), "late": late} {
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
+			_, err = metrics.Fetch(ctx, client, s.Endpoint(0))
+			if fault.CauseOf(err) != "metrics_not_http" || !strings.Contains(fault.HintOf(err), "http://127.0.0.1:2381") || !strings.Contains(err.Error(), "gRPC alone") {
+				t.Errorf("%s, %s: %v (%s)", scheme, when, err, fault.HintOf(err))
+			}
 		}
 	}
 }
