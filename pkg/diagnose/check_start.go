@@ -14,7 +14,7 @@ import (
 // others are about the log alone.
 func aboutPair(cause string) bool {
 	return slices.Contains([]string{wal.NoWAL, wal.LogBehindDB, wal.TermConflict, wal.DBBehindSnap, wal.NotAMember, wal.OtherCluster,
-		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB, wal.CauseLearners, wal.CauseNoVoter, wal.CauseOldRestore, wal.CauseUnborn}, cause)
+		wal.CauseNoDB, wal.CauseUnread, wal.CauseSentDB, wal.CauseSentEmpty, wal.CauseFolder, wal.CauseGhosts, wal.CauseLearners, wal.CauseNoVoter, wal.CauseOldRestore, wal.CauseUnborn}, cause)
 }
 
 // checkStart says what a start on a directory does.
@@ -69,6 +69,10 @@ func (d *Dir) start() []Finding {
 		}
 		if d.damagedDB() && w.Cause == wal.CauseUnread { // checkDatabase says it; of the log a start sees nothing then
 			out = append(append(out, Finding{ID: "KVD-CORRUPT-005", Subject: d.Path, elsewhere: true}), d.damagedToo()...)
+			continue
+		}
+		if w.Cause == wal.CauseGhosts && slices.ContainsFunc(d.unstarted(), func(f Finding) bool { return f.Severity == Critical }) { // which says it, and whose they are
+			out = append(out, Finding{ID: "KVD-RAFT-008", Subject: d.Path, elsewhere: true})
 			continue
 		}
 		f := Finding{ID: id, Severity: Severity(w.Severity), Subject: d.Path, Evidence: d.numbers(),

@@ -100,7 +100,7 @@ func walVerifyTable(v *wal.Verification) func(io.Writer) error {
 			fmt.Fprintf(w, "it says: %s\n", render.Safe(v.Verdict.Message))
 		}
 		if l := v.Verdict.Lost; l != nil {
-			fmt.Fprintf(w, "lost to a start: entries %d to %d (%d)\n", l.From, l.To, l.Count)
+			fmt.Fprintf(w, "lost to a start: %s (%d)\n", l, l.Count)
 		}
 		fmt.Fprintf(w, "verdict: %s\n\n", v.Verdict.Outcome.Words())
 		rows := walNumbers(v)

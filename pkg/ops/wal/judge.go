@@ -61,8 +61,8 @@ func Judge(log *Info, db Backend) []Mismatch {
 	}
 	if log.Last.Index < db.ConsistentIndex {
 		add(LogBehindDB, hintFromDB+"; "+hintOneOfMany, "the log ends at index %d, term %d, but the database has consistent index %d: "+
-			"the %d entries between are gone from the log, so one of the two is from another time", log.Last.Index, log.Last.Term,
-			db.ConsistentIndex, db.ConsistentIndex-log.Last.Index)
+			"%s gone from the log, so one of the two is from another time", log.Last.Index, log.Last.Term,
+			db.ConsistentIndex, span(log.Last.Index+1, db.ConsistentIndex).are())
 	}
 	if log.Last.Index == db.ConsistentIndex && db.Term != 0 && log.Entries > 0 && log.Last.Term != db.Term {
 		add(TermConflict, hintOneOfMany, "entry %d is of term %d in the log and of term %d in the database", log.Last.Index, log.Last.Term, db.Term)
@@ -93,9 +93,9 @@ func JudgeAmong(log Info, peers Peers) []Mismatch {
 			log.Cluster, peers.Cluster), "a restored snapshot begins a new cluster; to bring this member into the other one, remove it there and add it with an empty data directory"})
 	}
 	if log.Last.Index < peers.Commit {
-		out = append(out, Mismatch{LogBehind, fmt.Sprintf("the log ends at index %d, term %d, and the cluster has committed %d: %d entries are missing. "+
+		out = append(out, Mismatch{LogBehind, fmt.Sprintf("the log ends at index %d, term %d, and the cluster has committed %d: %s missing. "+
 			"A member that was down catches up; one that had them before (an old copy put back, lost writes) panics with \"tocommit(%d) is out of range [lastIndex(%d)]\"",
-			log.Last.Index, log.Last.Term, peers.Commit, peers.Commit-log.Last.Index, peers.Commit, log.Last.Index),
+			log.Last.Index, log.Last.Term, peers.Commit, span(log.Last.Index+1, peers.Commit).are(), peers.Commit, log.Last.Index),
 			"if it panics it cannot be repaired: remove it and add it again with an empty data directory"})
 	}
 	return out

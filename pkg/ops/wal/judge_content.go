@@ -15,7 +15,6 @@ const (
 	CauseNoVoter  = "no_voter"          // all members are learners
 
 	CauseOldRestore = "old_restore" // a restore by etcdctl 3.4 or before
-	CauseUnborn     = "no_members"  // neither log nor database has a member yet
 )
 
 // maxLearners is how many learners a start lets pass (DefaultMaxLearners in server/embed/
@@ -26,7 +25,7 @@ const maxLearners = 1
 // on the way.
 func (v *Verdict) keepsCause() bool {
 	switch v.cause {
-	case NotAMember, CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore:
+	case NotAMember, CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore, CauseSentEmpty, CauseGhosts, CauseUnborn:
 		return true
 	}
 	return false
@@ -131,8 +130,6 @@ func (x *exam) hintContent(cause string) string {
 	const whole = "nothing is damaged, so restore and replace nothing; "
 	db := x.Database
 	switch {
-	case cause == CauseUnborn:
-		return "it has acknowledged nothing yet: if it does not serve, stop it, move its data directory away, and start it with the same flags once more"
 	case cause == CauseOldRestore:
 		return fmt.Sprintf("restore the same snapshot once more, with `kvd snapshot restore FILE --data-dir NEW`; if the file is gone: `kvd snapshot restore %s --skip-hash-check --data-dir NEW`", db.Path)
 	case cause == CauseNewer:
@@ -173,20 +170,5 @@ func (x *exam) oldRestore(snap Snapshot, v Verdict) Verdict {
 	v.Outcome, v.cause = Silent, CauseOldRestore
 	v.Why = first + fmt.Sprintf("the log was begun by a restore for a cluster of %d, and the database has the %d members of the snapshot: an etcdctl of 3.4 or before has restored it, which keeps its members where 3.7 does not read; "+
 		"it waits for a leader that those in the database would have to elect", len(restored), len(db.Members))
-	return v
-}
-
-// unborn finds a member that was ended in the first moments of its life, when its log was
-// made and had nothing in it yet. A start goes on with that log, and never writes what a
-// first start does: who the members are (bootstrapRaft in server/etcdserver/bootstrap.go). So it
-// has to be told by a leader.
-func (x *exam) unborn(v Verdict) Verdict {
-	db := x.Database
-	if db == nil && x.bare || db != nil && (len(db.Members) > 0 || db.ConsistentIndex > 0) || x.Entries > 0 || v.replay.Index > 0 || v.Outcome != Starts {
-		return v
-	}
-	v.Outcome, v.cause = NotKnown, CauseUnborn
-	v.Why = "the log has no entry, and no database has a member: it was ended in the first moments of its life, before it had written who the members are, and a start does not make up for that. " +
-		"One that joins others waits until their leader tells it; the only one, or the first of a new cluster, waits for ever and answers nothing"
 	return v
 }

@@ -42,6 +42,44 @@ const (
 // (errMemberRemoved in server/etcdserver/api/rafthttp).
 const removedText = "the member has been permanently removed from the cluster"
 
+// roll is who belongs to the cluster, at some entry.
+type roll struct {
+	voters  map[ID]bool // the members: true for those that vote
+	removed map[ID]bool
+}
+
+// roll is what the database says.
+func (d *Database) roll() roll {
+	r := roll{map[ID]bool{}, map[ID]bool{}}
+	if d == nil {
+		return r
+	}
+	for _, m := range d.Members {
+		r.voters[m.ID] = !m.Learner
+	}
+	for _, id := range d.removed {
+		r.removed[id] = true
+	}
+	return r
+}
+
+func (r *roll) has(id ID) bool { _, ok := r.voters[id]; return ok }
+
+// change follows a change of members.
+func (r *roll) change(e *memberEntry) {
+	switch e.change {
+	case "add", "add_learner", "promote":
+		if !r.removed[e.member] && (e.change != "promote" || r.has(e.member)) {
+			r.voters[e.member] = e.change != "add_learner"
+		}
+	case "remove":
+		if r.has(e.member) {
+			delete(r.voters, e.member)
+			r.removed[e.member] = true
+		}
+	}
+}
+
 // applyMembers follows the entries about members as a start applies them: all behind
 // the snapshot record, those that the database has already without a change to it (apply
 // and applyConfChange in server/etcdserver/server.go; RaftCluster in
@@ -50,18 +88,10 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 	if x.Database == nil && x.bare || x.Member == 0 {
 		return v, false
 	}
-	known, removed := map[ID]bool{}, map[ID]bool{}
+	r := x.Database.roll()
 	limit := min(x.state.Commit, v.replay.Index)
-	if db := x.Database; db != nil {
-		for _, m := range db.Members {
-			known[m.ID] = true
-		}
-		for _, id := range db.removed {
-			removed[id] = true
-		}
-		if known[x.Member] && x.votesAlone() {
-			limit = v.replay.Index // the only voter commits all it has
-		}
+	if x.Database != nil && r.has(x.Member) && x.votesAlone() {
+		limit = v.replay.Index // the only voter commits all it has
 	}
 	for i := range x.members {
 		e := &x.members[i]
@@ -70,45 +100,38 @@ func (x *exam) applyMembers(snap Snapshot, v Verdict) (_ Verdict, over bool) {
 		}
 		refuses := Verdict{Outcome: Refuses, cause: NotAMember, At: &e.at, Lost: v.Lost, Begins: &snap, damage: v.damage, replay: v.replay}
 		fresh := x.Database == nil || e.id.Index > x.Database.ConsistentIndex
-		switch e.change {
-		case "":
-			if !known[e.member] && !removed[e.member] {
-				x.standing = isAlien
-				refuses.Message = "failed to update; member unknown"
-				refuses.Why = v.first() + fmt.Sprintf("entry %d is of member %s, which the database does not know: it is another cluster's, or of a time before that member was added", e.id.Index, e.member)
-				return refuses, true
+		switch {
+		case e.change == "" && !r.has(e.member) && !r.removed[e.member]:
+			x.standing = isAlien
+			refuses.Message = "failed to update; member unknown"
+			refuses.Why = v.first() + fmt.Sprintf("entry %d is of member %s, which the database does not know: it is another cluster's, or of a time before that member was added", e.id.Index, e.member)
+			if x.takesEmpty(snap) {
+				refuses.cause = CauseSentEmpty
+				refuses.Why = v.first() + fmt.Sprintf("%s the cluster has no member, so that it ends at entry %d, which is of member %s", x.emptyWords(), e.id.Index, e.member)
 			}
-		case "add", "add_learner":
-			if fresh && !removed[e.member] {
-				known[e.member] = true
-			}
-		case "remove":
-			applies := !fresh || known[e.member]
-			if fresh && applies {
-				delete(known, e.member)
-				removed[e.member] = true
-			}
-			if applies && e.member == x.Member {
-				x.standing = wasRemoved
-				refuses.Message = removedText
-				refuses.Why = v.first() + fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
-				return refuses, true
-			}
+			return refuses, true
+		case e.change == "remove" && e.member == x.Member && (!fresh || r.has(e.member)):
+			x.standing = wasRemoved
+			refuses.Message = removedText
+			refuses.Why = v.first() + fmt.Sprintf("entry %d removes this member, %s, from the cluster: it starts, and ends again", e.id.Index, e.member)
+			return refuses, true
+		case fresh:
+			r.change(e)
 		}
 	}
-	return x.stand(known, removed, v), false
+	return x.stand(&r, snap, v), false
 }
 
 // stand judges a member by the members that the cluster has in the end.
-func (x *exam) stand(known, removed map[ID]bool, v Verdict) Verdict {
+func (x *exam) stand(r *roll, snap Snapshot, v Verdict) Verdict {
 	first := v.first()
 	switch {
-	case len(known) == 0:
-		return v
-	case known[x.Member]:
+	case len(r.voters) == 0:
+		return x.nobody(snap, v)
+	case r.has(x.Member):
 		x.standing = isMember
-		return v
-	case removed[x.Member]:
+		return x.ghosts(r, v)
+	case r.removed[x.Member]:
 		x.standing = wasRemoved
 		v.Why = first + fmt.Sprintf("this member, %s, was removed from the cluster: it runs, and nobody takes part with it; it ends if one of the others is reached, with %q", x.Member, removedText)
 	default:
@@ -172,7 +195,10 @@ func (x *exam) ownRemoval(from uint64) string {
 	return ""
 }
 
-// nameOf is how a member is called, as far as database and log know; "NAME" if not.
+// unnamed stands for the name of a member that is not known.
+const unnamed = "NAME"
+
+// nameOf is how a member is called, as far as database and log know; unnamed if not.
 func (x *exam) nameOf(id ID) string {
 	if db := x.Database; db != nil {
 		for _, m := range db.Members {
@@ -186,5 +212,5 @@ func (x *exam) nameOf(id ID) string {
 			return e.name
 		}
 	}
-	return "NAME"
+	return unnamed
 }

@@ -69,6 +69,9 @@ const publishSeconds = 7
 
 // start says what a start does, in the order in which etcd does it.
 func (x *exam) start() Verdict {
+	if v, over := x.snapFolder(); over {
+		return v
+	}
 	if db := x.Database; db != nil && db.unopenable {
 		return unopenable(db)
 	}
@@ -321,7 +324,7 @@ func (x *exam) replay(snap Snapshot, first int) (EntryID, *Verdict) {
 			return end, &Verdict{Outcome: Refuses, cause: CauseEntries, At: &r.at, Lost: span(end.Index+1, from-1),
 				Message: fmt.Sprintf("wal: slice bounds out of range, snapshot[Index: %d, Term: %d], current entry[Index: %d, Term: %d], len(ents): %d",
 					snap.Index, snap.Term, r.from.Index, r.from.Term, end.Index-snap.Index),
-				Why: fmt.Sprintf("entries %d to %d are missing", end.Index+1, from-1)}
+				Why: span(end.Index+1, from-1).are() + " missing"}
 		}
 		end = r.to
 	}

@@ -50,6 +50,9 @@ func Find(dir string) (string, error) {
 		}
 		return path, nil
 	}
+	if lost := lostFolder(dir); lost != "" {
+		return "", &fault.Error{Kind: fault.Unavailable, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir, Msg: lost, Hint: hintFolder}
+	}
 	return "", &fault.Error{Kind: fault.Unavailable, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir,
 		Msg:  "no segment (SEQUENCE-INDEX.wal) in it, in wal or in member/wal",
 		Hint: "name a data directory, its member folder, or a WAL folder; a server with --wal-dir has its log elsewhere"}

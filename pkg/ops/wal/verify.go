@@ -53,20 +53,6 @@ type Break struct {
 	after      *EntryID   // the first entry behind it
 }
 
-// EntrySpan is a run of entries by index.
-type EntrySpan struct {
-	From  uint64 `json:"from"`
-	To    uint64 `json:"to"`
-	Count uint64 `json:"count"`
-}
-
-func span(from, to uint64) *EntrySpan {
-	if to < from {
-		return nil
-	}
-	return &EntrySpan{from, to, to - from + 1}
-}
-
 // Severity orders findings.
 type Severity string
 
@@ -122,8 +108,12 @@ func examine(ctx context.Context, found string, o VerifyOptions) (*exam, error) 
 	path := o.DB
 	if path == "" {
 		path = besideDB(found)
-		_, err := os.Stat(filepath.Dir(path))
+		_, err := os.Lstat(filepath.Dir(path))
 		x.bare = err != nil && !inMember(found)
+	}
+	x.dbLink = lostLink(path)
+	if !x.bare {
+		x.noSnap = noFolder(filepath.Dir(path))
 	}
 	// What is applied to the database was in the log before, and what a snapshot
 	// record says was in the database before: with a server writing, it is read both

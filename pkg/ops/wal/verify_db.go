@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"kvd/pkg/ops/dbfile"
@@ -24,6 +26,7 @@ type Database struct {
 
 	removed    []ID // members that the cluster has removed
 	unopenable bool // neither meta page can be read, so that etcd cannot open it either
+	noFile     bool // because it is none
 }
 
 // DatabaseMember is a member of the cluster as a database has it.
@@ -55,10 +58,14 @@ func readLive(ctx context.Context, path string, wanted bool) (*Database, error) 
 // database it is one transaction's. nil is none there, which is an error if wanted.
 // A damaged one is no error.
 func readDatabase(ctx context.Context, path string, wanted bool) (*Database, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !wanted {
+	db := &Database{Path: path, Members: []DatabaseMember{}}
+	if why := noFile(path); why != "" {
+		db.Unread, db.unopenable, db.noFile = why, true, true
+		return db, nil
+	}
+	if _, err := os.Stat(path); (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !wanted {
 		return nil, nil
 	}
-	db := &Database{Path: path, Members: []DatabaseMember{}}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 		return db, nil // bbolt begins a new one in it
 	}
@@ -76,6 +83,22 @@ func readDatabase(ctx context.Context, path string, wanted bool) (*Database, err
 		db.Unread = fault.Why(err)
 	}
 	return db, nil
+}
+
+// noFile says why a database cannot be opened for what is there in its place, "" if that is
+// a file or nothing. Behind a link that leads to nothing bbolt makes a file, if it can.
+func noFile(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "it is a folder"
+	}
+	target := lostLink(path)
+	if target == "" {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Dir(target)); err == nil {
+		return ""
+	}
+	return fmt.Sprintf("it is a link to %s, which is not there", target)
 }
 
 func (d *Database) read(ctx context.Context, file *dbfile.File) error {

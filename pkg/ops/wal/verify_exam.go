@@ -17,6 +17,8 @@ type exam struct {
 	open     *Break
 	inFlight bool   // the last record is just being written
 	bare     bool   // a log by itself, not in a data directory
+	dbLink   string // where the database's link leads, which is not there
+	noSnap   string // why the database's folder cannot be had; "" is that it can
 	applied  uint64 // the database's consistent index after the log was read, for its snapshot records
 	foreign  []foreign
 	members  []memberEntry // up to stop

@@ -145,32 +145,44 @@ func (x *exam) remark(files []OtherFile) {
 	}
 	n := x.Numbers
 	if x.replaced > 0 {
-		x.add(Remark, CauseReplaced, "", "%d entries were replaced by a later leader's: they had not been committed", x.replaced)
+		x.add(Remark, CauseReplaced, "", "%s replaced by a later leader's, and had not been committed", were(x.replaced))
 	}
 	if s := span(n.Commit+1, n.Last.Index); s != nil {
-		x.add(Remark, CauseUncommitted, "", "entries %d to %d are behind the commit index: that is written with the entries after, and not by itself%s", s.From, s.To, x.ownRemoval(s.From))
+		x.add(Remark, CauseUncommitted, "", "%s behind the commit index: that is written with the entries after, and not by itself%s", s.are(), x.ownRemoval(s.From))
 	}
 	switch db := x.Database; {
 	case db == nil && x.bare:
 		x.add(Remark, CauseNoDB, "--db names it", "no database is beside the log: what is said is of the log alone")
+	case db == nil && x.Verdict.cause == CauseUnborn: // which says it
 	case db == nil && (x.Verdict.Outcome != Refuses || x.Own != nil && x.Own.Outcome != Refuses): // else it would be missed, see needsSnapDB
-		x.add(Warning, CauseNoDB, "nothing to do but wait for it", "there is no database: etcd makes an empty one, and applies the log again, which goes back to entry 1, so that nothing is lost")
+		const anew = "etcd makes an empty one, and applies the log again, which goes back to entry 1, so that nothing is lost"
+		if x.dbLink != "" {
+			x.add(Warning, CauseNoDB, "mount what it leads to, before anything is started", "the database is a link to %s, which is not there: %s", x.dbLink, anew)
+			break
+		}
+		x.add(Warning, CauseNoDB, "nothing to do but wait for it", "there is no database: "+anew)
 	case db == nil || db.Unread != "":
 	default:
-		if x.sent {
+		if x.sent && x.Verdict.cause != CauseSentEmpty {
 			x.add(Remark, CauseSent, "", "etcd takes %s, which a leader sent, for its database", filepath.Base(db.Path))
 		}
 		if n.Commit < db.ConsistentIndex && db.ConsistentIndex <= n.Last.Index {
 			x.add(Remark, CauseCommitLow, "", "the database is ahead of the commit index in the log (%d and %d): what is applied is committed, and the log hears of it late", db.ConsistentIndex, n.Commit)
 		}
-		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil {
-			x.add(Remark, CauseReplay, "", "entries %d to %d are in the log and not in the database: a start applies them", s.From, s.To)
+		if s := span(db.ConsistentIndex+1, n.Last.Index); s != nil && x.comesToEntries() {
+			x.add(Remark, CauseReplay, "", "%s in the log and not in the database: a start applies %s", s.are(), s.them())
 		}
 		if x.othersVote() && x.Verdict.Outcome != Refuses && x.Verdict.cause != CauseOldRestore && x.Live == "" {
 			x.add(Remark, CauseCompare, "asking a member that is well, `kvd status` shows how far the others are, and `kvd member list` whether this one is among them", "whether this member had acknowledged more than entry %d, as before an old copy was put back, "+
 				"and whether the cluster has removed it since, only the others know: one that was down catches up, one that has lost entries ends with \"tocommit(…) is out of range [lastIndex(%d)]\" and is replaced, one that was removed ends with %q as soon as it reaches one of them, and waits for a leader until then", n.Last.Index, n.Last.Index, removedText)
 		}
 	}
+}
+
+// comesToEntries reports a start that comes as far as the entries.
+func (x *exam) comesToEntries() bool {
+	v := &x.Verdict
+	return v.Outcome != Refuses && v.cause != CauseSentEmpty || v.cause == CauseForeign
 }
 
 // withoutLog judges a data directory that has a database and no log. Where it has
@@ -224,6 +236,9 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 				break // the start does not come as far
 			}
 			m.Hint = fmt.Sprintf("a member that runs with --wal-dir has it elsewhere: `kvd wal verify WALDIR --db %s`; else %s", db.Path, x.remedy())
+			if lost := lostFolder(dir); lost != "" {
+				m.Says, m.Hint = m.Says+"; but "+lost, hintFolder
+			}
 			x.Findings = append(x.Findings, Finding{Critical, m})
 		}
 	}

@@ -353,6 +353,17 @@ func (t *trial) hold(v *wal.Verification, command local.Command) {
 // silent is a server that runs and answers nothing.
 func (t *trial) silent(ctx context.Context, c *local.Cluster) {
 	t.Helper()
+	t.unanswered(ctx, c)
+	raw, err := os.ReadFile(c.LogPath(0))
+	t.must(err)
+	if !strings.Contains(string(raw), "failed to publish local member") {
+		t.Errorf("it did not fail to make itself known:\n%s", c.LogTail(0, 10))
+	}
+}
+
+// unanswered expects the server to run and to answer nothing.
+func (t *trial) unanswered(ctx context.Context, c *local.Cluster) {
+	t.Helper()
 	t.must(c.Launch(0))
 	ctx, cancel := context.WithTimeout(ctx, 9*time.Second)
 	defer cancel()
@@ -364,11 +375,6 @@ func (t *trial) silent(ctx context.Context, c *local.Cluster) {
 	}
 	if !c.Running(0) {
 		t.Errorf("it does not run:\n%s", c.LogTail(0, 10))
-	}
-	raw, err := os.ReadFile(c.LogPath(0))
-	t.must(err)
-	if !strings.Contains(string(raw), "failed to publish local member") {
-		t.Errorf("it did not fail to make itself known:\n%s", c.LogTail(0, 10))
 	}
 }
 

@@ -13,16 +13,26 @@ func (x *exam) hint(cause string) string {
 		return "start the version of etcd that wrote it once more, with `--snapshot-count 10`, until it has taken some writes and `kvd wal list` shows a snapshot record behind that entry; then upgrade, one minor version at a time"
 	case NotAMember:
 		return x.hintNotAMember()
-	case CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore, CauseUnborn:
+	case CauseNewer, CauseLearners, CauseNoVoter, CauseOldRestore:
 		return x.hintContent(cause)
+	case CauseUnborn, CauseSentEmpty, CauseGhosts:
+		return x.hintVoters(cause)
 	}
 	if x.Live != "" {
 		return x.remedy()
 	}
 	switch cause {
+	case CauseFolder:
+		return hintFolder
 	case CauseNoDB:
 		return fmt.Sprintf("before anything is started, `cp %s %s`: with the copy in place etcd starts; without, it removes the only database there is", db.Path, filepath.Join(filepath.Dir(db.Path), "db"))
 	case CauseUnread:
+		switch {
+		case db.noFile && lostLink(db.Path) != "":
+			return "mount what it leads to, or put the database there again; start nothing without it, and verify again"
+		case db.noFile:
+			return x.withoutDB()
+		}
 		return fmt.Sprintf("`kvd snapshot verify %s` says what is wrong with it; %s", db.Path, x.withoutDB())
 	case DBBehindSnap:
 		return x.hintBehind()
@@ -44,7 +54,7 @@ func (x *exam) remedy() string {
 	}
 	restore := fmt.Sprintf("keep a copy of the data directory, then `kvd snapshot restore %s --skip-hash-check --data-dir NEW`", db.Path)
 	if lost := span(db.ConsistentIndex+1, x.all.Index); lost != nil && db.Unread == "" {
-		restore += fmt.Sprintf(", which is without entries %d to %d", lost.From, lost.To)
+		restore += ", which is without " + lost.String()
 	}
 	switch n := db.voters(); {
 	case x.isLearner():

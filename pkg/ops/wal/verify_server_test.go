@@ -159,6 +159,37 @@ func scenes() []scene {
 			copyFile(t.T, t.v.lateDB, t.sentDB())
 			db(t, t.v.oldDB)
 		}},
+		{name: "an older database, and one of 0 bytes that a leader sent", outcome: wal.Silent, cause: "database_from_peer_empty", says: "DESTROYED", hurt: func(t *trial) {
+			t.anonymous()
+			t.must(os.WriteFile(t.sentDB(), nil, 0o600))
+			db(t, t.v.oldDB)
+		}},
+		{name: "an older database, and one just begun that a leader sent", outcome: wal.Refuses, cause: "database_from_peer_empty", slow: true, hurt: func(t *trial) {
+			begun, err := bbolt.Open(t.sentDB(), 0o600, nil)
+			t.must(err)
+			t.must(begun.Close())
+			db(t, t.v.oldDB)
+		}},
+		{name: "no database, and one of 0 bytes that a leader sent", outcome: wal.Refuses, cause: "database_from_peer_empty", slow: true, hurt: func(t *trial) {
+			t.must(os.WriteFile(t.sentDB(), nil, 0o600))
+			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
+		}},
+		{name: "the database's folder a link to nothing", outcome: wal.Refuses, cause: "not_a_folder", says: "which is not there", hurt: func(t *trial) {
+			t.must(os.RemoveAll(filepath.Join(t.data, "member", "snap")))
+			t.must(os.Symlink(filepath.Join(t.root, "not-mounted"), filepath.Join(t.data, "member", "snap")))
+		}},
+		{name: "a file in place of the database's folder", outcome: wal.Refuses, cause: "not_a_folder", slow: true, hurt: func(t *trial) {
+			t.must(os.RemoveAll(filepath.Join(t.data, "member", "snap")))
+			t.must(os.WriteFile(filepath.Join(t.data, "member", "snap"), nil, 0o600))
+		}},
+		{name: "the database a link to nothing", outcome: wal.Refuses, cause: "database_unread", says: "which is not there", slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
+			t.must(os.Symlink(filepath.Join("..", "not-mounted", "db"), filepath.Join(t.data, "member", "snap", "db")))
+		}},
+		{name: "a folder in place of the database", outcome: wal.Refuses, cause: "database_unread", says: "it is a folder", slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(filepath.Join(t.data, "member", "snap", "db")))
+			t.must(os.Mkdir(filepath.Join(t.data, "member", "snap", "db"), 0o700))
+		}},
 		{name: "an older database, and an older log gone", outcome: wal.Refuses, cause: "db_behind_snap", says: "are in neither", slow: true, hurt: func(t *trial) {
 			for _, s := range t.v.segments[:2] {
 				t.must(os.Remove(t.walFile(s.Name)))
@@ -246,6 +277,10 @@ func scenes() []scene {
 		}},
 		{name: "no log", outcome: wal.Silent, cause: "no_wal", slow: true, hurt: func(t *trial) {
 			t.must(os.RemoveAll(filepath.Join(t.data, "member", "wal")))
+		}},
+		{name: "the log's folder a link to nothing", outcome: wal.Silent, cause: "no_wal", says: "which is not there", slow: true, hurt: func(t *trial) {
+			t.must(os.RemoveAll(filepath.Join(t.data, "member", "wal")))
+			t.must(os.Symlink(filepath.Join(t.root, "not-mounted"), filepath.Join(t.data, "member", "wal")))
 		}},
 		{name: "no log, but a file of that kind", outcome: wal.Refuses, cause: "no_wal", slow: true, hurt: func(t *trial) {
 			for _, s := range t.v.segments {
