@@ -113,11 +113,11 @@ func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 		return out.Flush()
 	})
 	err = errors.Join(err, out.Flush())
-	if err == nil && sum.Shown == 0 {
+	if err == nil && sum.Shown == 0 && (sum.Entries > 0 || sum.Torn == nil) {
 		app.warn("%s", nothingShown(sum))
 	}
 	if sum.Torn != nil {
-		app.warn("the log ends with a record that is cut short, or is being written: %s, %s", sum.Torn.File, sum.Torn)
+		warnTorn(app, sum.Torn, sum.Live)
 	}
 	if sum.UnknownLeases > 0 {
 		app.warn("%s revoked that the log does not know from the beginning: whether it held a key that was asked for is not in the log", leasesWere(sum.UnknownLeases))
@@ -126,6 +126,15 @@ func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 		app.warn("more keys were on leases than are kept in memory: of some the end of their lease is not shown; ask for fewer")
 	}
 	return err
+}
+
+// warnTorn tells of a last record that is not whole.
+func warnTorn(app *App, d *wal.Damage, live string) {
+	if live != "" {
+		app.warn("the last record is not whole: %s is writing it, or it was cut short before: %s, %s", live, d.File, d)
+		return
+	}
+	app.warn("the log ends with a record that is cut short, as by a loss of power; `kvd wal verify` says what a start makes of it: %s, %s", d.File, d)
 }
 
 func leasesWere(n int64) string {

@@ -71,7 +71,7 @@ func runWALStats(ctx context.Context, app *App, o walStatsOptions) error {
 		return err
 	}
 	if s.Torn != nil {
-		app.warn("the log ends with a record that is cut short, or is being written: %s, %s", s.Torn.File, s.Torn)
+		warnTorn(app, s.Torn, s.Live)
 	}
 	return errors.Join(app.Print(s, func(w io.Writer) error { return drawWALStats(w, s) }), err)
 }

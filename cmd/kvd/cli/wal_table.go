@@ -21,6 +21,9 @@ func walEnd(l wal.Listing) string {
 			newest = m
 		}
 	}
+	if newest.Snapshot.Index == 0 {
+		return "no entry"
+	}
 	return fmt.Sprintf("no entry behind the snapshot at %d of term %d", newest.Snapshot.Index, newest.Term)
 }
 

@@ -19,6 +19,7 @@ const (
 	BadChain Class = "broken_chain"   // a segment does not go on where the one before it ended
 	Conflict Class = "other_metadata" // two members' logs in one folder
 	Hidden   Class = "zero_length"    // a length of 0, which ends a segment, and data behind it
+	Nobody   Class = "no_metadata"    // no record says whose log it is, as the second of each segment does
 )
 
 // Damage is where a log cannot be read on, and why. It is the Err of the
@@ -33,6 +34,7 @@ type Damage struct {
 	ComputedCRC *CRC `json:"computed_crc,omitempty"`
 
 	inFlight bool // a running server is just writing the record: it is the last one
+	resumed  bool // records follow: no write was cut short, but a length is not what was written
 }
 
 func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, d.Why) }
@@ -42,13 +44,29 @@ func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, 
 // (server/storage/wal/repair.go).
 func (d *Damage) Repaired() bool { return d.Class == Torn && d.Last }
 
+// cutShort reports a last record that was not written whole: the log ends before it, and
+// is sound.
+func (d *Damage) cutShort() bool { return d.Repaired() && !d.resumed }
+
+// continues notes where records begin again behind a record that is not whole.
+func (d *Damage) continues(at Position) {
+	if !d.resumed {
+		d.resumed = true
+		d.Why += fmt.Sprintf("; but at offset %d records begin again, so that it is a length that is damaged", at.Offset)
+	}
+}
+
 func (d *Damage) fault() error {
-	hint := "etcd does not start on this; keep a copy of the folder, and rebuild the member from the others, or restore a snapshot"
+	hint := "etcd does not start on this; `kvd wal verify` reads on behind it, and says what to do; keep a copy of the folder"
 	switch {
+	case d.resumed:
+		hint = "copy the folder before anything else: etcd cuts the file off there when it starts, and what is behind it is lost; `kvd wal verify` reads on behind it"
+	case d.Class == Nobody:
+		hint = "`kvd wal verify` says what a start makes of it"
 	case d.Repaired():
 		hint = "a write that was cut short: etcd cuts the file off there by itself when it starts"
 	case d.Class == Hidden && d.Last:
-		hint = "copy the folder before anything else: etcd fills it with zeros from there on when it starts, without a word; see kvd wal verify"
+		hint = "copy the folder before anything else: etcd fills it with zeros from there on when it starts, without a word; `kvd wal verify` says what is lost"
 	}
 	return &fault.Error{Kind: fault.Damage, Cause: string(d.Class), Op: "read the WAL", Subject: d.File, Hint: hint, Err: d}
 }

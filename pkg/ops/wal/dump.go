@@ -53,6 +53,7 @@ type DumpSummary struct {
 	Commit  uint64  // as the log knows it
 	Last    uint64  // index of the last entry
 	Torn    *Damage // a last record that is cut short, or was just being written
+	Live    string  // then: the process that writes to the log
 
 	// Revocations of leases that the log doesn't know from their beginning, of
 	// which therefore nobody knows whether they deleted a key that was asked for.
@@ -67,15 +68,9 @@ type DumpSummary struct {
 // none, see DumpSummary. Nothing is locked, and nothing is written. Memory is
 // bounded by the largest record, and by what is remembered of leases.
 func Dump(ctx context.Context, dir string, o DumpOptions, fn func(*Line) error) (DumpSummary, error) {
-	found, err := look(ctx, dir)
+	found, err := lookTwice(ctx, dir)
 	if err != nil {
 		return DumpSummary{}, err
-	}
-	if d := found.damage; d != nil && d.Last && !d.Repaired() {
-		// With a server at work it may have been a record that was half written.
-		if found, err = look(ctx, dir); err != nil {
-			return DumpSummary{}, err
-		}
 	}
 	d := newDumper(o, found, fn)
 	_, err = read(ctx, dir, func(r *Record) error {
@@ -87,12 +82,12 @@ func Dump(ctx context.Context, dir string, o DumpOptions, fn func(*Line) error) 
 	switch {
 	case errors.Is(err, errEnd): // more has been written since, so nothing was lost there
 		err, found.lost = nil, lost{}
-	case found.damage != nil && found.damage.Repaired():
-		d.sum.Torn = found.damage
-		var torn *Damage
-		if errors.As(err, &torn) {
-			err = nil
-		}
+	case found.damage != nil && errors.As(err, new(*Damage)):
+		err = found.damage.fault()
+	}
+	if t := found.damage; t != nil && t.cutShort() {
+		d.sum.Torn, err = t, nil
+		d.sum.Live = liveWords(found.dir)
 	}
 	if d.sum.Torn == nil {
 		err = found.lost.instead(err)

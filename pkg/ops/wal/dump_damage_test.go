@@ -28,7 +28,7 @@ func TestDumpOfDamage(t *testing.T) {
 	if err := Records(t.Context(), l.dir, func(r Record) error { r.Data = nil; all = append(all, r); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	middle, last := all[len(all)/2], all[len(all)-1]
+	middle, late, last := all[len(all)/2], all[len(all)-5], all[len(all)-1]
 	for name, tc := range map[string]struct {
 		at    Record
 		harm  func(dir string)
@@ -46,7 +46,8 @@ func TestDumpOfDamage(t *testing.T) {
 				poke(t, dir, last.File, last.Offset+i, at(t, dir, last, i))
 			}
 		}, string(Hidden)},
-		"the last cut": {last, func(dir string) { _ = os.Truncate(filepath.Join(dir, last.File), last.Offset+last.Size-3) }, ""},
+		"a length that leads behind the file": {late, func(dir string) { poke(t, dir, late.File, late.Offset+5, 1) }, string(Torn)},
+		"the last cut":                        {last, func(dir string) { _ = os.Truncate(filepath.Join(dir, last.File), last.Offset+last.Size-3) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "wal")
@@ -70,9 +71,16 @@ func TestDumpOfDamage(t *testing.T) {
 				}
 				return
 			}
-			var d *Damage
-			if !errors.As(err, &d) || fault.CauseOf(err) != tc.cause || d.Position != tc.at.Position {
-				t.Errorf("%v, want %s at %s", err, tc.cause, tc.at.Position)
+			counts, serr := GatherStats(t.Context(), dir, DefaultStatsOptions())
+			listed, lerr := List(t.Context(), dir)
+			if lerr != nil || counts == nil || counts.Entries != int64(before) {
+				t.Fatal(lerr, counts)
+			}
+			for who, err := range map[string]error{"dump": err, "stats": serr, "list": listed.Err()} {
+				var d *Damage
+				if !errors.As(err, &d) || fault.CauseOf(err) != tc.cause || d.Position != tc.at.Position {
+					t.Errorf("%s: %v, want %s at %s", who, err, tc.cause, tc.at.Position)
+				}
 			}
 		})
 	}
@@ -203,5 +211,31 @@ func TestDumpFollowMissesNothingSilently(t *testing.T) {
 		if index != uint64(i)+1 {
 			t.Errorf("%v", seen)
 		}
+	}
+}
+
+// What has no record that says whose it is, is no log, whoever looks.
+func TestDumpOfWhatIsNoLog(t *testing.T) {
+	t.Parallel()
+	crc := []byte{4, 0, 0, 0, 0, 0, 0, 0x84, 8, 4, 16, 0, 0, 0, 0, 0}
+	for name, raw := range map[string][]byte{"empty": {}, "zeros": make([]byte, 4096), "random": []byte(strings.Repeat("\x93\x11Zr", 500)), "its first record alone": append(crc, make([]byte, 512)...)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, Segment{}.canonical()), raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := dump(t, dir, nil)
+			_, serr := GatherStats(t.Context(), dir, DefaultStatsOptions())
+			listed, lerr := List(t.Context(), dir)
+			if lerr != nil {
+				t.Fatal(lerr)
+			}
+			for who, err := range map[string]error{"dump": err, "stats": serr, "list": listed.Err()} {
+				if fault.KindOf(err) != fault.Damage {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+		})
 	}
 }

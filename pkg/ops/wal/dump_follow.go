@@ -142,10 +142,16 @@ func (t *tail) read(ctx context.Context, fn func(*Record) error) error {
 			t.again = 0
 			return nil
 		case errors.As(err, &d):
-			if t.again++; d.Repaired() || t.again < patience && t.r.last {
+			if t.again++; t.again < patience && t.r.last {
 				return nil
 			}
-			return d.fault()
+			if err = d.fault(); t.again == patience { // once: it takes as long as reading the rest of the file
+				err = settleCut(ctx, t.dir, err)
+			}
+			if d.cutShort() {
+				return nil
+			}
+			return err
 		case err != nil:
 			return err
 		}

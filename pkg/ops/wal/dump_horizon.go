@@ -20,6 +20,7 @@ const (
 // horizon is what has to be known of the whole log before a line of it can be
 // said: which entries were overwritten, what is committed, and where it ends.
 type horizon struct {
+	dir    string // of the segments
 	commit uint64
 	last   uint64
 	end    Position // behind the last record
@@ -38,10 +39,11 @@ type cut struct {
 // look reads a log for its horizon. Damage is no error here: it ends the log.
 func look(ctx context.Context, dir string) (horizon, error) {
 	var s horizon
-	_, err := read(ctx, dir, func(r *Record) error {
+	found, err := read(ctx, dir, func(r *Record) error {
 		s.add(r)
 		return nil
 	}, s.lost.look)
+	s.dir, err = found, settleCut(ctx, found, err)
 	if errors.As(err, &s.damage) {
 		err = nil
 	}
@@ -64,6 +66,22 @@ func (s *horizon) add(r *Record) {
 		s.last = r.Entry.Index
 	case MetadataType, CRCType, SnapshotType:
 	}
+}
+
+// lookTwice is look, again where damage may be a record that a server was just writing:
+// until it is found in one place twice.
+func lookTwice(ctx context.Context, dir string) (horizon, error) {
+	found, err := look(ctx, dir)
+	for tries := 1; err == nil && tries < patience; tries++ {
+		d := found.damage
+		if d == nil || !d.Last || d.cutShort() {
+			break
+		}
+		if found, err = look(ctx, dir); err == nil && found.damage != nil && found.damage.Position == d.Position {
+			break
+		}
+	}
+	return found, err
 }
 
 // state says what became of an entry. Entries have to be asked for in order.

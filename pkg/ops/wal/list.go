@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -68,8 +69,16 @@ func List(ctx context.Context, dir string) (Listing, error) {
 	if l.Files, err = otherFiles(found); err != nil {
 		return l.Listing, err
 	}
-	err = survey(ctx, found, live, tour{begin: l.begin, record: l.record, damaged: l.damaged, end: l.end})
-	return l.Listing, err
+	if err := survey(ctx, found, live, tour{begin: l.begin, record: l.record, damaged: l.damaged, end: l.end}); err != nil {
+		return l.Listing, err
+	}
+	if l.meta == nil && l.Damaged < maxDamages {
+		var nobody *Damage
+		if errors.As(named(l.segments(), nil, nil), &nobody) {
+			l.Damages, l.Damaged = append(l.Damages, *nobody), l.Damaged+1
+		}
+	}
+	return l.Listing, nil
 }
 
 // writer finds the server that writes to a log: it holds a lock on the last
@@ -92,6 +101,14 @@ func writer(dir string) (dbfile.Holder, bool) {
 	return h, live
 }
 
+// liveWords names the process that writes to a log; "" if none does.
+func liveWords(dir string) string {
+	if h, live := writer(dir); live {
+		return h.String()
+	}
+	return ""
+}
+
 // besideDB is where a member has its database if dir is its WAL folder: also if that is
 // the working directory, ".", of which filepath.Dir makes itself. Where the folder is a
 // link, as to a disk of its own, it is the one that was gone into that counts, by its name.
@@ -112,7 +129,11 @@ func inMember(dir string) bool {
 }
 
 // lister fills in a Listing.
-type lister struct{ Listing }
+type lister struct {
+	Listing
+	meta []byte  // of any record
+	cut  *Damage // a record that is not whole, and nothing was read behind it so far
+}
 
 func (l *lister) at() *SegmentListing { return &l.Segments[len(l.Segments)-1] }
 
@@ -123,6 +144,10 @@ func (l *lister) begin(seg Segment) {
 
 func (l *lister) record(r *Record) {
 	s := l.at()
+	if l.cut != nil {
+		l.cut.continues(r.Position)
+		s.Cut, l.cut = nil, nil
+	}
 	if s.Records == 0 {
 		s.Begins = r.CRC
 	}
@@ -133,7 +158,7 @@ func (l *lister) record(r *Record) {
 	case EntryType:
 		l.entry(s, r)
 	case MetadataType:
-		l.Metadata = r.Metadata
+		l.Metadata, l.meta = r.Metadata, []byte{}
 	case StateType:
 		l.State = r.State
 	case SnapshotType:
@@ -160,6 +185,7 @@ func (l *lister) damaged(d *Damage, _ *Record) {
 	if d.Class == BadChain && d.Offset == 0 {
 		s.Chained = false
 	}
+	l.cut = nil
 	if d.Repaired() {
 		s.Cut = d
 		if d.inFlight {
@@ -168,8 +194,12 @@ func (l *lister) damaged(d *Damage, _ *Record) {
 	}
 	s.Damages++
 	l.Damaged++
-	if len(l.Damages) < maxDamages {
-		l.Damages = append(l.Damages, *d)
+	if len(l.Damages) == maxDamages {
+		return
+	}
+	l.Damages = append(l.Damages, *d)
+	if d.Repaired() {
+		l.cut = &l.Damages[len(l.Damages)-1]
 	}
 }
 
@@ -178,11 +208,18 @@ func (l *lister) end(used int64) {
 	l.Used += used
 }
 
+func (l *lister) segments() (out []Segment) {
+	for _, s := range l.Segments {
+		out = append(out, s.Segment)
+	}
+	return out
+}
+
 // Err is the first damage that etcd does not repair by itself, as a *fault.Error
 // of kind Damage; nil if there is none.
 func (l *Listing) Err() error {
 	for i := range l.Damages {
-		if d := &l.Damages[i]; !d.Repaired() {
+		if d := &l.Damages[i]; !d.cutShort() {
 			return d.fault()
 		}
 	}

@@ -63,7 +63,8 @@ func (l *opened) close() { closeAll(l.files) }
 func (l *opened) read(ctx context.Context, fn func(*Record) error, ended func(*os.File, Segment, int64)) error {
 	var r reader
 	defer r.close()
-	return l.part(ctx, &r, place{}, place{segment: len(l.segments)}, fn, ended)
+	err := l.part(ctx, &r, place{}, place{segment: len(l.segments)}, fn, ended)
+	return named(l.segments, r.meta, err)
 }
 
 // place is where a record of a log begins.

@@ -32,6 +32,7 @@ type Amount struct {
 // what is around them. What the entries have beside their writes is in Types only.
 type Stats struct {
 	Dir         string  `json:"dir"`
+	Live        string  `json:"live,omitempty"` // the process that writes to it
 	Entries     int64   `json:"entries"`
 	Bytes       int64   `json:"bytes"` // of their records
 	First       EntryID `json:"first_entry"`
@@ -130,8 +131,9 @@ func gather(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 	if err != nil {
 		return nil, err
 	}
+	live := liveWords(l.dir)
 	if c := l.halves(ctx, o); c != nil {
-		c.out.Dir = l.dir
+		c.out.Dir, c.out.Live = l.dir, live
 		return c.finish(), nil
 	}
 	c := newCounter(o)
@@ -141,14 +143,14 @@ func gather(ctx context.Context, dir string, o StatsOptions) (*Stats, error) {
 		return nil
 	}, hides.look)
 	var d *Damage
-	switch err = hides.instead(err); {
+	switch err = settleCut(ctx, l.dir, hides.instead(err)); {
 	case err == nil:
 	case !errors.As(err, &d):
 		return nil, err
-	case d.Repaired():
+	case d.cutShort():
 		c.out.Torn, err = d, nil
 	}
-	c.out.Dir = l.dir
+	c.out.Dir, c.out.Live = l.dir, live
 	return c.finish(), err
 }
 

@@ -29,7 +29,7 @@ func (l *opened) halves(ctx context.Context, o StatsOptions) *counter {
 	wg.Wait()
 	fit := first.r.crc == second.begins && (at.offset == 0 || first.r.off == at.offset) &&
 		(second.r.meta == nil || bytes.Equal(first.r.meta, second.r.meta))
-	if !first.good || !second.good || !fit || !second.joinable() {
+	if !first.good || !second.good || first.r.meta == nil || !fit || !second.joinable() {
 		return nil
 	}
 	first.join(second.counter)
