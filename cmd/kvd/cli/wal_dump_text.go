@@ -21,6 +21,9 @@ type walText struct {
 	sizes [256]sizeWords // the last that were put in words, by their last byte: logs are full of records of the same size
 }
 
+// longLine is from how many bytes on a line is passed on before it is whole.
+const longLine = 16 << 10
+
 type sizeWords struct {
 	bytes int64
 	words string
@@ -43,7 +46,14 @@ func (t *walText) line(l *wal.Line) error {
 	if txn, ok := l.Body.(*wal.Txn); ok {
 		t.txn(txn, "    ")
 	}
+	return t.flush()
+}
+
+// flush passes on what there is of a line, which may be long: a lease can have held any
+// number of keys. The writer remembers an error until the last of them.
+func (t *walText) flush() error {
 	_, err := t.w.Write(t.b)
+	t.b = t.b[:0]
 	return err
 }
 
@@ -53,7 +63,7 @@ func (t *walText) remarks(l *wal.Line) {
 	case l.User == "root" && l.Type == wal.LeaseRevokeType:
 		t.text("; by user root, or because it ran out")
 	case l.User != "":
-		t.text("; by user ").safe(l.User)
+		t.text("; by user ").name(l.User)
 	}
 	if l.Effect != nil {
 		t.text("; ").safe(walEffect(l.Effect))
@@ -69,6 +79,23 @@ func (t *walText) remarks(l *wal.Line) {
 func (t *walText) text(s string) *walText {
 	t.b = append(t.b, s...)
 	return t
+}
+
+// name is a key, or what else clients chose. It is put in quotes where it could be taken
+// for something else that stands in a line; a quote in it is then written as \x22, so that
+// --key takes it as it is shown between them.
+func (t *walText) name(s string) *walText {
+	if s != "" && !strings.ContainsAny(s, " ,;*\"") {
+		return t.safe(s)
+	}
+	t.text("\"")
+	for i, part := range strings.Split(s, "\"") {
+		if i > 0 {
+			t.text(`\x22`)
+		}
+		t.safe(part)
+	}
+	return t.text("\"")
 }
 
 func (t *walText) safe(s string) *walText {
@@ -108,6 +135,8 @@ func (t *walText) request(l *wal.Line) {
 		t.text(" ").op(b)
 	case *wal.Auth:
 		t.auth(b)
+	case *wal.Lease:
+		t.lease(b)
 	case *wal.Txn:
 	default:
 		t.safe(walRequest(l))
@@ -136,8 +165,6 @@ func walRequest(l *wal.Line) string {
 	switch b := l.Body.(type) {
 	case *wal.Compaction:
 		return fmt.Sprintf(" up to revision %d", b.Revision)
-	case *wal.Lease:
-		return walLease(b)
 	case *wal.Alarm:
 		return fmt.Sprintf(": %s %s of member %s", b.Action, b.Alarm, b.Member)
 	case *wal.Version:
@@ -222,7 +249,7 @@ func (t *walText) bytes(n int) *walText {
 
 // keys is a key, or a range in words.
 func (t *walText) keys(key, end []byte) *walText {
-	t.b = render.AppendSafe(t.b, key)
+	t.name(string(key))
 	switch {
 	case len(end) == 0:
 	case string(end) == "\x00":
@@ -230,8 +257,7 @@ func (t *walText) keys(key, end []byte) *walText {
 	case wal.IsPrefix(key, end):
 		t.text("*")
 	default:
-		t.text(" up to ")
-		t.b = render.AppendSafe(t.b, end)
+		t.text(" up to ").name(string(end))
 	}
 	return t
 }
@@ -244,19 +270,23 @@ func shown(preview []byte) string {
 	return " \"" + string(preview) + "\"" // made safe with the rest of the line
 }
 
-func walLease(l *wal.Lease) string {
-	s := " " + l.ID.String()
+func (t *walText) lease(l *wal.Lease) {
+	t.text(" ").text(l.ID.String())
 	if l.TTL > 0 {
-		s += fmt.Sprintf(", %d s", l.TTL)
+		t.text(fmt.Sprintf(", %d s", l.TTL))
 	}
-	for _, h := range l.Held {
-		verb := "held"
+	for i := range l.Held {
+		h := &l.Held[i]
+		verb := "; it held "
 		if !h.Sure {
-			verb = "may have held"
+			verb = "; it may have held "
 		}
-		s += fmt.Sprintf("; it %s %s since %d", verb, h.Key, h.Since)
+		t.text(verb).name(string(h.Key)).text(" since ")
+		t.b = strconv.AppendUint(t.b, h.Since, 10)
+		if len(t.b) > longLine {
+			_ = t.flush() // which the writer remembers
+		}
 	}
-	return s
 }
 
 func walMember(m *wal.Member) string {
@@ -275,10 +305,10 @@ func walMember(m *wal.Member) string {
 
 func (t *walText) auth(a *wal.Auth) {
 	if a.User != "" {
-		t.text(" ").safe(a.User)
+		t.text(" ").name(a.User)
 	}
 	if a.Role != "" {
-		t.text(" role ").safe(a.Role)
+		t.text(" role ").name(a.Role)
 	}
 	if a.Key != "" || a.End != "" {
 		t.text(" ").safe(a.Permission).text(" ").keys([]byte(a.Key), []byte(a.End))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ type walStatsOptions struct {
 
 func (o *walStatsOptions) addFlags(fs *pflag.FlagSet) {
 	o.StatsOptions = wal.DefaultStatsOptions()
-	fs.IntVar(&o.Top, "top", o.Top, "rows of each list, the largest first (0: all that are kept)")
+	fs.IntVar(&o.Top, "top", o.Top, "rows of each list but those of types and segments, the largest first (0: all that are kept)")
 	o.kube.addFlags(fs)
 }
 
@@ -55,8 +56,9 @@ DIR is a data directory, its member folder or a WAL folder, of a stopped server 
 of a running one. A log is kept for as long as followers or a restart may need it:
 by default some of its segments of 64 MB, be they of an hour or of a month.
 
-Of keys and of leases 32,768 are kept, those with the most bytes. Where there were
-more, it is said by how much the figures can be too small.`,
+Of keys and of leases 32,768 are kept, those with the most bytes, and 4 MiB of
+keys; of the largest entries 1000. Where there were more keys or leases, it is said
+by how much the figures can be too small.`,
 		Cost: `Reads all segments once, with bounded memory. Nothing is locked, nothing is written, and nothing is sent to a cluster.`,
 		Example: `
   kvd wal stats /var/lib/etcd
@@ -65,7 +67,15 @@ more, it is said by how much the figures can be too small.`,
 	}.apply(cmd)
 }
 
+// statsMemory is from how many bytes on memory that is no longer used is looked for more
+// often. Little is in use, but keys can be as long as a request, and a log that is read as
+// fast as it can be copied leaves much behind.
+const statsMemory = 40 << 20
+
 func runWALStats(ctx context.Context, app *App, o walStatsOptions) error {
+	if debug.SetMemoryLimit(-1) > statsMemory { // the environment may want less
+		debug.SetMemoryLimit(statsMemory)
+	}
 	s, err := wal.GatherStats(ctx, o.dir, o.StatsOptions)
 	if s == nil {
 		return err
@@ -130,7 +140,12 @@ func drawBiggest(w io.Writer, rows []wal.BigEntry) error {
 		{Header: "size", Right: true, Value: func(x b) string { return sizeText(x.Bytes) }},
 		{Header: "type", Value: func(x b) string { return string(x.Type) }},
 		{Header: "writes", Right: true, Value: func(x b) string { return strconv.Itoa(x.Writes) }},
-		{Header: "first key", Value: func(x b) string { return orDash(string(x.Key)) }},
+		{Header: "first key", Value: func(x b) string {
+			if x.KeyBytes > 0 {
+				return fmt.Sprintf("%s… (%d bytes)", x.Key, x.KeyBytes)
+			}
+			return orDash(string(x.Key))
+		}},
 		{Header: "file", Value: func(x b) string { return x.File }},
 		{Header: "offset", Right: true, Value: func(x b) string { return strconv.FormatInt(x.Offset, 10) }},
 	}.Write(w, rows)

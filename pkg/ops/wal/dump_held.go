@@ -6,6 +6,9 @@ import "slices"
 // bytes and the key's own for each.
 const maxHeld = 50_000
 
+// maxHeldText is how many bytes of such keys are remembered.
+const maxHeldText = 8 << 20
+
 // Held is a key that a lease held.
 type Held struct {
 	Key   []byte `json:"-"`           // see MarshalJSON
@@ -30,6 +33,7 @@ type holds struct {
 	filter *Filter
 	keys   map[string][]hold
 	leases map[LeaseID]map[string]struct{}
+	text   int  // bytes of the keys
 	full   bool // some were not remembered
 }
 
@@ -94,6 +98,14 @@ func (h *holds) release(key string, sure bool) {
 		}
 	}
 	if sure {
+		h.forget(key)
+	}
+}
+
+// forget is for a key that is on no lease any more.
+func (h *holds) forget(key string) {
+	if _, known := h.keys[key]; known {
+		h.text -= len(key)
 		delete(h.keys, key)
 	}
 }
@@ -104,9 +116,12 @@ func (h *holds) attach(key string, on hold) {
 		was[i].sure = on.sure
 		return
 	}
-	if len(was) == 0 && len(h.keys) >= maxHeld {
-		h.full = true
-		return
+	if len(was) == 0 {
+		if len(h.keys) >= maxHeld || h.text+len(key) > maxHeldText {
+			h.full = true
+			return
+		}
+		h.text += len(key)
 	}
 	h.keys[key] = append(was, on)
 	if h.leases[on.lease] == nil {
@@ -134,7 +149,7 @@ func (h *holds) revoke(lease LeaseID, sure bool) []Held {
 		case !sure:
 			was[i].sure = false
 		case len(was) == 1:
-			delete(h.keys, key)
+			h.forget(key)
 		default:
 			h.keys[key] = slices.Delete(was, i, i+1)
 		}

@@ -12,7 +12,7 @@ import (
 
 // StatsOptions are what GatherStats tells.
 type StatsOptions struct {
-	Top    int         // how many of each list, the largest first; 0: all that are kept
+	Top    int         // how many of each list, the largest first; 0: all that are kept; of the largest entries 1000 at most, and 100 where it is 0
 	Layout keys.Layout // where Kubernetes keeps its objects
 }
 
@@ -94,7 +94,9 @@ type BigEntry struct {
 	Bytes  int64       `json:"size_bytes"` // of the record
 	Type   RequestType `json:"type"`
 	Writes int         `json:"writes"` // keys and ranges that it may write
-	Key    []byte      `json:"-"`      // the first of them, see MarshalJSON
+	Key    []byte      `json:"-"`      // the first of them, see MarshalJSON; at most 4 KiB of it,
+
+	KeyBytes int `json:"key_bytes,omitempty"` // and where that is not all, how long it is
 }
 
 // SegmentAmount is what is in a segment.
@@ -159,7 +161,7 @@ func (c *counter) finish() *Stats {
 	s := &c.out
 	// Empty lists, and none that is null: a script goes through them all the same.
 	s.Types, s.Prefixes, s.Keys, s.Leases = []TypeAmount{}, []PrefixAmount{}, []KeyAmount{}, []LeaseAmount{}
-	s.Biggest, s.Segments = append([]BigEntry{}, s.Biggest...), append([]SegmentAmount{}, s.Segments...)
+	s.Biggest, s.Segments = c.biggest.list(), append([]SegmentAmount{}, s.Segments...)
 	for t, a := range c.types {
 		s.Types = append(s.Types, TypeAmount{t, c.share(*a)})
 	}
@@ -203,7 +205,7 @@ func largest[T any](all iter.Seq[T], n int, of func(T) (Amount, string)) []T {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Count, a.Count), cmp.Compare(s, t))
 	}
 	top := []T{}
-	if n == 0 || n > maxBiggest {
+	if n == 0 || n > fewBiggest {
 		top = slices.AppendSeq(top, all)
 		slices.SortFunc(top, order)
 		return top[:min(len(top), cmp.Or(n, len(top)))]

@@ -2,18 +2,16 @@ package wal
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
-	"slices"
 	"strings"
 
 	"kvd/pkg/ops/kube/keys"
 )
 
 const (
-	maxGroups  = 8192 // prefixes, namespaces, users; the rest is counted together
-	maxBiggest = 100  // entries, where no number is given
-	others     = "(others)"
+	maxGroups    = 8192    // prefixes, namespaces, users; the rest is counted together
+	maxGroupText = 1 << 20 // bytes of their names that are kept before that is done as well
+	others       = "(others)"
 )
 
 // counter counts what a log holds.
@@ -28,9 +26,11 @@ type counter struct {
 	prefixes   groups[prefixCount]
 	namespaces groups[Amount]
 	folders    map[string]*folder
+	folderText int // bytes of their names
 	users      groups[Amount]
 	keys       heavy[*folder]
 	leases     heavy[struct{}] // by leaseKey
+	biggest    biggest
 }
 
 type prefixCount struct {
@@ -46,7 +46,7 @@ type folder struct {
 }
 
 func newCounter(o StatsOptions) *counter {
-	return &counter{o: o, types: map[RequestType]*Amount{}, folders: map[string]*folder{}}
+	return &counter{o: o, biggest: biggest{most: mostBiggest(o.Top)}, types: map[RequestType]*Amount{}, folders: map[string]*folder{}}
 }
 
 func (c *counter) record(r *Record) {
@@ -83,7 +83,7 @@ func (c *counter) entry(r *Record) {
 	case TxnType:
 		c.txn(&q.Txn, &w)
 	}
-	c.big(r, q, w)
+	c.biggest.see(r, q, w)
 }
 
 func (c *counter) typed(t RequestType) *Amount {
@@ -177,10 +177,14 @@ func (c *counter) folder(key []byte) *folder {
 		f.namespace = c.namespaces.get(object.Namespace)
 	}
 	if name < len(key) { // a range over the folder may name something else
-		if len(c.folders) >= maxGroups {
+		if len(c.folders) >= maxGroups || c.folderText+name > maxGroupText {
 			clear(c.folders)
+			c.folderText = 0
 		}
-		c.folders[string(key[:name])] = f
+		if name <= maxGroupText {
+			c.folders[string(key[:name])] = f
+			c.folderText += name
+		}
 	}
 	return f
 }
@@ -211,25 +215,6 @@ func firstPart(key string) string {
 	return key[:from+strings.IndexByte(key[from:], '/')+1]
 }
 
-// biggest is how many of the largest entries are kept.
-func (c *counter) biggest() int { return cmp.Or(c.o.Top, maxBiggest) }
-
-// big keeps the largest entries, the largest first.
-func (c *counter) big(r *Record, q *Request, w writing) {
-	b, most := c.out.Biggest, c.biggest()
-	if len(b) == most && b[most-1].Bytes >= r.Size {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(b, r.Size, func(x BigEntry, size int64) int {
-		if x.Bytes >= size {
-			return -1
-		}
-		return 1
-	})
-	b = slices.Insert(b, at, BigEntry{r.Position, EntryID{r.Entry.Index, r.Entry.Term}, r.Size, q.Type, w.n, bytes.Clone(w.key)})
-	c.out.Biggest = b[:min(len(b), most)]
-}
-
 func (a *Amount) add(size int64) {
 	a.Count++
 	a.Bytes += size
@@ -239,6 +224,7 @@ func (a *Amount) add(size int64) {
 type groups[V any] struct {
 	of    map[string]*V
 	names []string // as they came
+	text  int      // bytes of them
 }
 
 func (g *groups[V]) get(name string) *V {
@@ -248,13 +234,13 @@ func (g *groups[V]) get(name string) *V {
 	if v := g.of[name]; v != nil {
 		return v
 	}
-	if len(g.of) >= maxGroups {
+	if len(g.of) >= maxGroups || g.text+len(name) > maxGroupText {
 		name = others
 		if v := g.of[name]; v != nil {
 			return v
 		}
 	}
 	v, name := new(V), strings.Clone(name)
-	g.of[name], g.names = v, append(g.names, name)
+	g.of[name], g.names, g.text = v, append(g.names, name), g.text+len(name)
 	return v
 }

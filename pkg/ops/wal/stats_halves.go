@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"runtime"
-	"slices"
 	"sort"
 	"sync"
 )
@@ -162,9 +161,7 @@ func (c *counter) join(next *counter) {
 	next.users.each(func(name string, a *Amount) { c.users.get(name).join(*a) })
 	c.keys.join(&next.keys)
 	c.leases.join(&next.leases)
-	biggest := slices.Concat(out.Biggest, with.Biggest)
-	slices.SortStableFunc(biggest, func(a, b BigEntry) int { return int(b.Bytes - a.Bytes) })
-	out.Biggest = biggest[:min(len(biggest), c.biggest())]
+	c.biggest.join(&next.biggest)
 }
 
 // joinSegments adds the segments that follow, the first of which may be the rest of the

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxCounted = 32_768  // keys, and leases, that are kept before those with the least bytes are dropped; below 1<<16, see heavy.slots
-	maxKeyText = 8 << 20 // bytes of keys that are kept before that is done as well
+	maxKeyText = 4 << 20 // bytes of keys that are kept before that is done as well
 
 	// heavyChunk is how many are in one piece of memory: what grows by pieces is never
 	// copied, and a page that is new costs more than what is written to it.
