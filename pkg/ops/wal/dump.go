@@ -125,6 +125,7 @@ func newDumper(o DumpOptions, found horizon, fn func(*Line) error) *dumper {
 
 // record makes a line of a record that is an entry.
 func (d *dumper) record(r *Record) error {
+	d.effects.begins(r, d.sum.Entries)
 	switch r.Type {
 	case StateType:
 		d.sum.Commit = max(d.sum.Commit, r.State.Commit)

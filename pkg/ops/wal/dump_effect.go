@@ -40,8 +40,10 @@ const (
 type effects struct {
 	alarms    map[string]map[ID]uint64 // alarm, member that raised it → entry
 	revoked   recent
-	compacted int64  // the highest revision that was asked for,
-	compactAt uint64 // and the entry that did
+	whole     bool                 // the log goes back to entry 1, and nothing was restored before
+	granted   map[LeaseID]struct{} // then: the leases that it has granted so far; nil where there were too many
+	compacted int64                // the highest revision that was asked for,
+	compactAt uint64               // and the entry that did
 
 	authAt  uint64 // the last change of permissions,
 	authWas uint64 // and the newest revision of permissions that was seen before it
@@ -49,7 +51,7 @@ type effects struct {
 }
 
 func newEffects() *effects {
-	return &effects{alarms: map[string]map[ID]uint64{"nospace": {}, "corrupt": {}}}
+	return &effects{granted: map[LeaseID]struct{}{}, alarms: map[string]map[ID]uint64{"nospace": {}, "corrupt": {}}}
 }
 
 // judge returns what is to be said of an entry.
@@ -60,7 +62,7 @@ func (e *effects) judge(index uint64, r *Request) *Effect {
 	if r.AuthRevision > 0 && r.AuthRevision <= e.authWas && index <= e.authAt+inFlight {
 		return &Effect{false, EffectAuthRevision, fmt.Sprintf("it was proposed at revision %d of the permissions, which entry %d was to change", r.AuthRevision, e.authAt)}
 	}
-	branch := r.Type == TxnType && len(r.Txn.Compare) > 0 && (writes(r.Txn.Success, false) || writes(r.Txn.Failure, false))
+	branch := r.Type == TxnType && branches(&r.Txn)
 	const whichBranch = "which branch was taken is not in the log"
 	switch {
 	case r.unsure() && branch:
@@ -69,6 +71,8 @@ func (e *effects) judge(index uint64, r *Request) *Effect {
 		return &Effect{false, EffectPermission, "refused unless its user had the permission"}
 	case branch:
 		return &Effect{false, EffectBranch, whichBranch}
+	case e.neverGranted(r.onLease()):
+		return &Effect{false, EffectLeaseGone, "the log goes back to entry 1, and no entry has granted the lease: it is refused"}
 	case r.Type == PutType && (r.KV.IgnoreValue || r.KV.IgnoreLease):
 		return &Effect{false, EffectNeedsKey, "it needs the key to be there"}
 	case r.Type == CompactionType && r.Compaction.Revision <= e.compacted:
@@ -111,6 +115,38 @@ func (e *effects) refused(r *Request) *Effect {
 	return nil
 }
 
+// onLease is the lease that has to be there for a request, or noLease.
+func (r *Request) onLease() LeaseID {
+	switch r.Type {
+	case PutType:
+		return r.KV.Lease
+	case LeaseRevokeType:
+		return r.Lease.ID
+	}
+	return noLease
+}
+
+// neverGranted reports a lease that nobody has granted, as far as the log knows.
+func (e *effects) neverGranted(id LeaseID) bool {
+	if id == noLease || !e.whole || e.granted == nil {
+		return false
+	}
+	_, granted := e.granted[id]
+	return !granted
+}
+
+// begins is told where the log begins: at which entry, and whether behind what was
+// restored, which has leases that no entry granted. A restore writes a snapshot record of
+// term 1 behind the members that it adds (saveWALAndSnap in etcdutl/snapshot/v3_snapshot.go).
+func (e *effects) begins(r *Record, entries int64) {
+	switch {
+	case r.Type == EntryType && entries == 0:
+		e.whole = r.Entry.Index == 1
+	case r.Type == SnapshotType && r.Snapshot.Index > 0 && r.Snapshot.Term <= 1:
+		e.whole = false
+	}
+}
+
 // first returns the earliest entry that raised an alarm; 0: it is not raised.
 func first(raised map[ID]uint64) (at uint64) {
 	for _, i := range raised {
@@ -141,6 +177,15 @@ func writes(ops []Op, puts bool) bool {
 	return false
 }
 
+// branches reports a transaction that writes or does not, or one thing or another, by a
+// condition of its own or of one within it. Without a condition its first branch is taken.
+func branches(t *Txn) bool {
+	if len(t.Compare) > 0 && (writes(t.Success, false) || writes(t.Failure, false)) {
+		return true
+	}
+	return slices.ContainsFunc(t.Success, func(o Op) bool { return o.Txn != nil && branches(o.Txn) })
+}
+
 // apply follows an entry that had an effect, or may have had one.
 func (e *effects) apply(index uint64, r *Request) {
 	switch {
@@ -154,6 +199,12 @@ func (e *effects) apply(index uint64, r *Request) {
 		}
 	case r.Type == LeaseGrantType:
 		e.revoked.drop(r.Lease.ID)
+		if len(e.granted) == remembered {
+			e.granted = nil
+		}
+		if e.granted != nil {
+			e.granted[r.Lease.ID] = struct{}{}
+		}
 	case r.Type == LeaseRevokeType && !r.unsure():
 		e.revoked.add(r.Lease.ID, index)
 	case r.Type == CompactionType && r.Compaction.Revision > e.compacted:

@@ -252,6 +252,11 @@ func TestDumpEffects(t *testing.T) {
 		alarm(pb.AlarmRequest_ACTIVATE),
 		txn(false, txn(false, put("a", "", 0), nil), nil), // 27: refused, by a newer etcd
 		txn(false, txn(false, del("a", ""), nil), nil),    // 28: taken
+		alarm(pb.AlarmRequest_DEACTIVATE),
+		txn(false, txn(true, put("a", "", 0), nil), nil),               // 30: perhaps
+		txn(false, put("a", "", 0), txn(true, put("a", "", 0), nil)),   // 31: the other branch is not taken
+		txn(false, txn(false, txn(true, del("a", ""), nil), nil), nil), // 32: perhaps
+		put("a", "v", 99), revoke(99), grant(99), put("a", "v", 99), revoke(7), // 33, 34: nobody had granted it
 	)
 	lines, _, err := dump(t, l.dir, nil)
 	if err != nil {
@@ -266,7 +271,8 @@ func TestDumpEffects(t *testing.T) {
 	})
 	got = slices.DeleteFunc(got, func(s string) bool { return !strings.Contains(s, ":") })
 	equal(t, got, "4:lease_gone true 5:lease_gone true 9:nospace true 11:nospace true 13:nospace true 16:branch false 17:needs_key false "+
-		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false 27:nospace false")
+		"19:compacted false 20:permission false 21:permission false 22:auth_revision false 23:permission false 27:nospace false 30:branch false 32:branch false "+
+		"33:lease_gone false 34:lease_gone false")
 }
 
 // Enabling authentication leaves the revision of the permissions as it is (AuthEnable in

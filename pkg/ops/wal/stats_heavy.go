@@ -69,7 +69,7 @@ func (h *heavy[V]) get(key []byte) (c *counted[V], hash uint32) {
 
 // put adds one that is not there, as get has said, with the hash that it gave.
 func (h *heavy[V]) put(key []byte, hash uint32, v V) *counted[V] {
-	if h.n >= maxCounted || h.text+len(key) > maxKeyText && h.n > 1 {
+	if h.n >= maxCounted || h.text+len(key) > maxKeyText && h.n > 0 {
 		h.drop()
 	}
 	return h.add(counted[V]{k: h.keep(key), of: v, hash: hash})

@@ -20,6 +20,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	etcdwal "go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+
+	"kvd/pkg/ops/fault"
 )
 
 // started is what etcd's code for a start did with a log.
@@ -344,20 +346,28 @@ func TestVerdictsOfShortLogs(t *testing.T) {
 	if err != nil || info.Newest.Index != info.State.Commit || len(info.Segments) != 1 {
 		t.Fatalf("%+v, %v", info, err)
 	}
+	var whose int64 // behind the record that says whose log it is: without it, it is none
+	if err := Records(t.Context(), w.dir, func(r Record) error {
+		if r.Type == MetadataType {
+			whose = r.Offset + r.Size
+		}
+		return nil
+	}); err != nil || whose == 0 {
+		t.Fatal(whose, err)
+	}
 	outcomes := map[Outcome]int{}
 	for at := int64(0); at <= info.End.Offset; at += 4 + at/200*16 {
 		dir := filepath.Join(t.TempDir(), "wal")
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, info.End.File), segment[:at], 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := GatherStats(t.Context(), dir, DefaultStatsOptions()); err != nil {
-			t.Error(err)
-		}
-		if _, err := Dump(t.Context(), dir, DefaultDumpOptions(), func(*Line) error { return nil }); err != nil {
-			t.Error(err)
-		}
-		if l, err := List(t.Context(), dir); err != nil || l.Err() != nil {
-			t.Error(err, l.Err())
+		_, serr := GatherStats(t.Context(), dir, DefaultStatsOptions())
+		_, derr := Dump(t.Context(), dir, DefaultDumpOptions(), func(*Line) error { return nil })
+		l, lerr := List(t.Context(), dir)
+		for who, err := range map[string]error{"stats": serr, "dump": derr, "list": errors.Join(lerr, l.Err())} {
+			if (err != nil) != (at < whose) || err != nil && fault.CauseOf(err) != string(Nobody) {
+				t.Errorf("cut at %d of %d: %s: %v", at, whose, who, err)
+			}
 		}
 		v, said := judged(t, dir)
 		if said != "" {
