@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -126,22 +125,6 @@ func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 		app.warn("more keys were on leases than are kept in memory: of some the end of their lease is not shown; ask for fewer")
 	}
 	return err
-}
-
-// warnTorn tells of a last record that is not whole.
-func warnTorn(app *App, d *wal.Damage, live string) {
-	if live != "" {
-		app.warn("the last record is not whole: %s is writing it, or it was cut short before: %s, %s", live, d.File, d)
-		return
-	}
-	app.warn("the log ends with a record that is cut short, as by a loss of power; `kvd wal verify` says what a start makes of it: %s, %s", d.File, d)
-}
-
-func leasesWere(n int64) string {
-	if n == 1 {
-		return "1 lease was"
-	}
-	return fmt.Sprintf("%d leases were", n)
 }
 
 // walLines returns what prints an entry.

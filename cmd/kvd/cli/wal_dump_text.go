@@ -317,12 +317,3 @@ func (t *walText) auth(a *wal.Auth) {
 		t.text(", password redacted")
 	}
 }
-
-// nothingShown says why there is no line. A log without an entry is that of a member
-// which began with a snapshot that was sent to it.
-func nothingShown(sum wal.DumpSummary) string {
-	if sum.Entries == 0 {
-		return "there is no entry in the log: it begins with a snapshot, which `kvd wal list` shows, and nothing has been written since"
-	}
-	return fmt.Sprintf("nothing of what was asked for is among the entries of the log, %d in number, the last of which has index %d", sum.Entries, sum.Last)
-}
