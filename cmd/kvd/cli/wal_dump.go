@@ -44,7 +44,7 @@ func newWALDumpCmd(app *App, run func(context.Context, *App, walDumpOptions) err
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir = args[0]
-			if err := o.check(); err != nil {
+			if err := errors.Join(o.check(), o.someUser(cmd.Flags())); err != nil {
 				return err
 			}
 			return run(cmd.Context(), app, o)

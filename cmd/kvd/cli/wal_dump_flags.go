@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"kvd/pkg/ops/fault"
 	"kvd/pkg/ops/wal"
 )
@@ -34,6 +36,14 @@ func span(flag, s string) (wal.Span, error) {
 		return out, flagMisuse("wal dump", flag, s, "ends before it begins")
 	}
 	return out, nil
+}
+
+// someUser refuses a --user that is nobody, as a variable of a script that was not set.
+func (o *walDumpOptions) someUser(fs *pflag.FlagSet) error {
+	if fs.Changed("user") && o.User == "" {
+		return flagMisuse("wal dump", "--user", `""`, "is nobody: leave the flag out to see the entries of all")
+	}
+	return nil
 }
 
 // noYAML refuses -o yaml for a command whose result has no end; but says what has it.

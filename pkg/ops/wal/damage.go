@@ -19,6 +19,7 @@ const (
 	BadChain Class = "broken_chain"   // a segment does not go on where the one before it ended
 	Conflict Class = "other_metadata" // two members' logs in one folder
 	Hidden   Class = "zero_length"    // a length of 0, which ends a segment, and data behind it
+	NotRead  Class = "unreadable"     // the system does not give the file, or what is at some place of it
 	Nobody   Class = "no_metadata"    // no record says whose log it is, as the second of each segment does
 )
 
@@ -33,8 +34,9 @@ type Damage struct {
 	StoredCRC   *CRC `json:"stored_crc,omitempty"` // of a CRC that does not fit
 	ComputedCRC *CRC `json:"computed_crc,omitempty"`
 
-	inFlight bool // a running server is just writing the record: it is the last one
-	resumed  bool // records follow: no write was cut short, but a length is not what was written
+	inFlight bool   // a running server is just writing the record: it is the last one
+	system   string // what the system says, where it does not give the file
+	resumed  bool   // records follow: no write was cut short, but a length is not what was written
 }
 
 func (d *Damage) Error() string { return fmt.Sprintf("offset %d: %s", d.Offset, d.Why) }
@@ -61,6 +63,8 @@ func (d *Damage) fault() error {
 	switch {
 	case d.resumed:
 		hint = "copy the folder before anything else: etcd cuts the file off there when it starts, and what is behind it is lost; `kvd wal verify` reads on behind it"
+	case d.Class == NotRead:
+		hint = "`kvd wal verify` says what is in the other segments, and what to do"
 	case d.Class == Nobody:
 		hint = "`kvd wal verify` says what a start makes of it"
 	case d.Repaired():

@@ -66,3 +66,14 @@ func (x *exam) snapFolder() (Verdict, bool) {
 
 // hintFolder is for links that lead to nothing, and what stands where a folder has to be.
 const hintFolder = "mount what it leads to, or put the folder there again; start nothing without it, and verify again"
+
+// unreadableHint says what to do about a file that the system does not give.
+func unreadableHint(path string) string {
+	if lostLink(path) != "" {
+		return "mount what it leads to; start nothing without it, and verify again"
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "what has the name of a file of etcd's is a folder: move it away and keep it, and put the file back, if there is a copy"
+	}
+	return "see what the system says of its disk (dmesg), and copy what can still be read before anything is started on it"
+}

@@ -159,7 +159,9 @@ func (x *exam) scanSnapshots() (Verdict, bool) {
 		}
 	case BadData:
 		return refuses(b, complaint(b)), true
-	case Torn, Unknown, Conflict:
+	case NotRead:
+		return refuses(b, b.system), true
+	case Torn, Unknown, Conflict, Nobody:
 	}
 	return Verdict{}, false
 }
@@ -239,7 +241,7 @@ func (x *exam) selectSegments(snap Snapshot) (first int, v Verdict, over bool) {
 	}
 	if first < 0 {
 		return 0, Verdict{Outcome: Refuses, cause: CauseSegments, Message: fmt.Sprintf("wal: file not found which matches the snapshot index '%d'", snap.Index),
-			Why: fmt.Sprintf("the oldest segment begins at index %d, and the newest snapshot record is of index %d: the entries between are missing", x.segments[0].Index, snap.Index)}, true
+			Why: fmt.Sprintf("the oldest segment begins at index %d, and %s: the entries between are missing", x.segments[0].Index, x.wanted(snap))}, true
 	}
 	last := uint64(0)
 	for _, s := range x.segments[first:] {
@@ -250,6 +252,14 @@ func (x *exam) selectSegments(snap Snapshot) (first int, v Verdict, over bool) {
 		last = s.Seq
 	}
 	return first, Verdict{}, false
+}
+
+// wanted says from where on a start reads entries.
+func (x *exam) wanted(snap Snapshot) string {
+	if snap == (Snapshot{}) && !slices.ContainsFunc(x.snaps, func(m Mark) bool { return m.Snapshot == snap }) {
+		return "no snapshot record is left, so that a start wants all from entry 1 on"
+	}
+	return fmt.Sprintf("the newest snapshot record is of index %d", snap.Index)
 }
 
 // readAll is ReadAll and the repair around it.

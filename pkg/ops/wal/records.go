@@ -123,16 +123,11 @@ func (l *opened) open(r *reader, i int) error {
 // the oldest at any time, and whoever reads may take long. Those that it has
 // removed already are left out; the last one it never removes.
 func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, err error) {
-	for i, seg := range segments {
-		path := filepath.Join(dir, seg.Name)
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 && i < len(segments)-1 {
-			continue
-		}
+	files, left, errs := openEach(dir, segments)
+	for _, err := range errs {
 		if err != nil {
-			return files, nil, unreadable(path, err)
+			return files, nil, err
 		}
-		files, left = append(files, f), append(left, seg)
 	}
 	if len(files) == 0 {
 		return nil, nil, unreadable(dir, fmt.Errorf("its segments are gone since it was listed: %w", fs.ErrNotExist))
@@ -140,9 +135,28 @@ func openAll(dir string, segments []Segment) (files []*os.File, left []Segment, 
 	return files, left, nil
 }
 
+// openEach is openAll, with an error for each segment in place of one for all: a file is
+// nil where it could not be opened.
+func openEach(dir string, segments []Segment) (files []*os.File, left []Segment, errs []error) {
+	for i, seg := range segments {
+		path := filepath.Join(dir, seg.Name)
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) && len(files) == 0 && i < len(segments)-1 && lostLink(path) == "" {
+			continue
+		}
+		if err != nil {
+			f, err = nil, unreadable(path, err)
+		}
+		files, left, errs = append(files, f), append(left, seg), append(errs, err)
+	}
+	return files, left, errs
+}
+
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		f.Close() //nolint:errcheck // nothing was written
+		if f != nil {
+			f.Close() //nolint:errcheck // nothing was written
+		}
 	}
 }
 

@@ -33,6 +33,9 @@ const (
 // copy of it does, is never taken for it. Without a log the error is of kind Unavailable
 // with CauseNoWAL; of a member without one, beside which one lies, it is of kind Usage.
 func Find(dir string) (string, error) {
+	if err := isFolder(dir); err != nil {
+		return "", err
+	}
 	for _, sub := range []string{filepath.Join("member", "wal"), "wal", ""} {
 		path := filepath.Join(dir, sub)
 		found, err := hasSegment(path)
@@ -57,6 +60,32 @@ func Find(dir string) (string, error) {
 		Msg:  "no segment (SEQUENCE-INDEX.wal) in it, in wal or in member/wal",
 		Hint: "name a data directory, its member folder, or a WAL folder; a server with --wal-dir has its log elsewhere"}
 }
+
+// isFolder is the error for a DIR that is none, or a file of one.
+func isFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		if lostLink(dir) != "" {
+			return nil // of which more is said
+		}
+		e := fault.OfFile("read the WAL", dir, "unreadable", err)
+		switch e.Kind {
+		case fault.Usage:
+			e.Hint = "name a data directory, its member folder, or a WAL folder"
+		case fault.Denied:
+			e.Hint = hintOwner
+		}
+		return e
+	}
+	if info.IsDir() {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Usage, Cause: CauseNoWAL, Op: "read the WAL", Subject: dir, Msg: "it is a file",
+		Hint: "name the folder that it is in: " + filepath.Dir(dir)}
+}
+
+// hintOwner is for files that may not be read.
+const hintOwner = "etcd's files belong to the user that it runs as: be that user, or root"
 
 // hasSegment reports whether there is a folder with a segment.
 func hasSegment(path string) (bool, error) {
@@ -114,9 +143,15 @@ func parseName(name string) (seq, index uint64, ok bool) {
 }
 
 func unreadable(path string, err error) error {
+	var perr *os.PathError
+	if errors.As(err, &perr) && filepath.Base(perr.Path) == filepath.Base(path) {
+		err = perr.Err // the subject says which
+	}
 	e := &fault.Error{Kind: fault.Unavailable, Cause: "unreadable", Op: "read the WAL", Subject: path, Err: err}
 	if errors.Is(err, fs.ErrPermission) {
-		e.Kind, e.Cause, e.Hint = fault.Denied, "permission", "etcd's files belong to the user that it runs as"
+		e.Kind, e.Cause, e.Hint = fault.Denied, "permission", hintOwner
+	} else {
+		e.Hint = unreadableHint(path)
 	}
 	return e
 }

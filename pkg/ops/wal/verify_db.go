@@ -77,12 +77,30 @@ func readDatabase(ctx context.Context, path string, wanted bool) (*Database, err
 		db.unopenable = fault.KindOf(err) == fault.Damage
 	}
 	if k := fault.KindOf(err); err != nil && k != fault.Damage && k != fault.Inconclusive {
-		return nil, err
+		return nil, unopened(path, err)
 	}
 	if err != nil {
 		db.Unread = fault.Why(err)
 	}
 	return db, nil
+}
+
+// unopened says what to do where a database cannot be looked at.
+func unopened(path string, err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Hint != "" {
+		return err
+	}
+	with := *e
+	switch e.Kind {
+	case fault.Denied:
+		with.Hint = hintOwner
+	case fault.Usage:
+		with.Hint = "--db names the member's database, as DATA-DIR/member/snap/db"
+	default:
+		with.Hint = unreadableHint(path)
+	}
+	return &with
 }
 
 // noFile says why a database cannot be opened for what is there in its place, "" if that is

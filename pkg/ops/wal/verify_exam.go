@@ -5,9 +5,10 @@ package wal
 type exam struct {
 	Verification
 	segments []Segment
-	runs     []run  // entries that follow each other, up to stop
-	snaps    []Mark // up to stop
-	snapSegs []int  // the segment that each is in
+	contents []contents // of each
+	runs     []run      // entries that follow each other, up to stop
+	snaps    []Mark     // up to stop
+	snapSegs []int      // the segment that each is in
 	state    HardState
 	stop     *int // index in Damages of the first damage behind which etcd reads nothing
 	crc      CRC  // of the last record that etcd reads
@@ -37,13 +38,14 @@ type run struct {
 }
 
 func (x *exam) begin(seg Segment) {
-	x.segments = append(x.segments, seg)
+	x.segments, x.contents = append(x.segments, seg), append(x.contents, contents{})
 	x.Segments++
 	x.Verification.Bytes += seg.Bytes
 }
 
 func (x *exam) record(r *Record) {
 	x.Records++
+	x.contents[len(x.contents)-1].see(r)
 	if b := x.open; b != nil {
 		if b.Behind == 0 {
 			b.Resumed = &Position{r.File, r.Offset}
@@ -110,6 +112,7 @@ func (x *exam) damaged(d *Damage, rec *Record) {
 		return
 	}
 	x.Damaged++
+	x.contents[len(x.contents)-1].spoil(d)
 	b := Break{Damage: *d, Record: x.Records + 1, Type: rec.Type, segment: len(x.segments) - 1, before: x.all}
 	if n := len(x.segments); d.Class == BadChain && d.Offset == 0 && n > 1 {
 		b.Why += chainWords(x.segments[n-2], x.segments[n-1])
@@ -148,7 +151,7 @@ func (b *Break) stops() bool {
 		return false
 	case BadData:
 		return b.Type == StateType || b.Type == SnapshotType
-	case Torn, BadCRC, Broken, BadChain, Hidden:
+	case Torn, BadCRC, Broken, BadChain, Hidden, NotRead, Nobody:
 	}
 	return true
 }

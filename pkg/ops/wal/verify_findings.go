@@ -130,7 +130,7 @@ func (x *exam) remark(files []OtherFile) {
 			x.add(Remark, CauseFile, "", "%s: %s", f.Name, f.Means)
 		}
 	}
-	if first := x.segments[0]; first.Seq > 0 {
+	if first := x.segments[0]; first.Seq > 0 && x.Verdict.cause != CauseSegments {
 		x.add(Remark, CausePurged, "", "the log begins with segment %d, at entry %d: etcd removes segments that it no longer needs", first.Seq, first.Index)
 	}
 	if x.inFlight {
@@ -138,7 +138,7 @@ func (x *exam) remark(files []OtherFile) {
 	}
 	last := -1
 	for _, r := range x.runs {
-		if s := x.segments[r.segment]; r.segment != last && r.from.Index > max(s.Index, 1) {
+		if s := x.segments[r.segment]; r.segment != last && x.misnamed(r, s) {
 			x.add(Remark, CauseName, "", "%s begins with entry %d: the name only matters for where a start begins to read", s.Name, r.from.Index)
 		}
 		last = r.segment
@@ -179,6 +179,12 @@ func (x *exam) remark(files []OtherFile) {
 	}
 }
 
+// misnamed reports a segment that begins with another entry than its name says, but for one
+// whose first entry a later leader has put in the place of an earlier one.
+func (x *exam) misnamed(r run, s Segment) bool {
+	return r.from.Index > max(s.Index, 1) || r.from.Index < s.Index && (r.segment == 0 || x.contents[r.segment-1].last < r.from.Index)
+}
+
 // comesToEntries reports a start that comes as far as the entries.
 func (x *exam) comesToEntries() bool {
 	v := &x.Verdict
@@ -215,6 +221,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	}
 	x := exam{Verification: *v}
 	refusal, newer := x.newerStorage()
+	ofMany := ""
 	switch db := x.Database; {
 	case db != nil && db.unopenable: // opened before the log is looked for
 		x.Verdict = unopenable(db)
@@ -228,6 +235,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 		x.Verdict = x.apply(x.Verdict)
 	case db.ConsistentIndex > 0:
 		x.Verdict = Verdict{Outcome: NotKnown, Why: "without a log it depends on --initial-cluster-state and on what the peers say"}
+		ofMany = "; where others can be reached it ends, with \"has already been bootstrapped\", unless --initial-cluster-state is existing"
 	}
 	if db := x.Database; db != nil && db.Unread == "" {
 		x.Numbers.Consistent = &db.ConsistentIndex
@@ -235,6 +243,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 			if newer {
 				break // the start does not come as far
 			}
+			m.Says += ofMany
 			m.Hint = fmt.Sprintf("a member that runs with --wal-dir has it elsewhere: `kvd wal verify WALDIR --db %s`; else %s", db.Path, x.remedy())
 			if lost := lostFolder(dir); lost != "" {
 				m.Says, m.Hint = m.Says+"; but "+lost, hintFolder

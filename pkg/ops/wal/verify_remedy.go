@@ -22,6 +22,12 @@ func (x *exam) hint(cause string) string {
 		return x.remedy()
 	}
 	switch cause {
+	case CauseEntries, CauseSegments, string(BadChain):
+		if names := x.renames(); names != nil {
+			return x.hintNames(names)
+		}
+	}
+	switch cause {
 	case CauseFolder:
 		return hintFolder
 	case CauseNoDB:
@@ -38,6 +44,8 @@ func (x *exam) hint(cause string) string {
 		return x.hintBehind()
 	case string(BadChain):
 		return x.hintChain()
+	case string(NotRead):
+		return x.hintNotRead()
 	}
 	return x.remedy()
 }
@@ -131,6 +139,16 @@ func (x *exam) hintChain() string {
 		return "put back what is missing from a copy of the folder, if there is one; else " + x.remedy()
 	}
 	return x.remedy()
+}
+
+// hintNotRead is for a segment that the system does not give.
+func (x *exam) hintNotRead() string {
+	path := filepath.Join(x.Dir, x.Verdict.At.File)
+	hint := unreadableHint(path)
+	if lostLink(path) != "" {
+		return hint
+	}
+	return hint + "; " + x.remedy()
 }
 
 // canonical is the name that etcd gives a segment.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type scene struct {
 	cause   string // among the findings that are no remarks; "" for none
 	says    string // in one of the findings
 	slow    bool
+	renamed bool // it is the names of segments alone, and the hint says so
 }
 
 // scenes are the cases of a hurt log.
@@ -106,9 +108,31 @@ func scenes() []scene {
 		{name: "a segment under another index", outcome: wal.Starts, hurt: func(t *trial) {
 			t.must(os.Rename(t.walFile(t.v.segments[1].Name), t.walFile("0000000000000001-0000000000000001.wal")))
 		}},
-		{name: "the last segment under a lower index", outcome: wal.Refuses, cause: "entries_missing", slow: true, hurt: func(t *trial) {
+		{name: "the last segment under a lower index", outcome: wal.Refuses, cause: "entries_missing", slow: true, renamed: true, hurt: func(t *trial) {
 			s := t.v.segments[len(t.v.segments)-1]
 			t.must(os.Rename(t.walFile(s.Name), t.walFile(fmt.Sprintf("%016x-%016x.wal", s.Seq, 1))))
+		}},
+		{name: "the last segment under a later number", outcome: wal.Refuses, cause: "segments_missing", says: "is followed by segment", slow: true, renamed: true, hurt: func(t *trial) {
+			s := t.v.segments[len(t.v.segments)-1]
+			t.must(os.Rename(t.walFile(s.Name), t.walFile(fmt.Sprintf("%016x-%016x.wal", s.Seq+7, s.Index))))
+		}},
+		{name: "two segments under each other's numbers", outcome: wal.Refuses, cause: "broken_chain", slow: true, renamed: true, hurt: func(t *trial) {
+			a, b := t.v.segments[1], t.v.segments[2]
+			t.must(os.Rename(t.walFile(a.Name), t.walFile("x")))
+			t.must(os.Rename(t.walFile(b.Name), t.walFile(fmt.Sprintf("%016x-%016x.wal", a.Seq, a.Index))))
+			t.must(os.Rename(t.walFile("x"), t.walFile(fmt.Sprintf("%016x-%016x.wal", b.Seq, b.Index))))
+		}},
+		{name: "a segment under a short name", outcome: wal.Refuses, cause: "broken_chain", slow: true, renamed: true, hurt: func(t *trial) {
+			s := t.v.segments[2]
+			t.must(os.Rename(t.walFile(s.Name), t.walFile(fmt.Sprintf("%x-%x.wal", s.Seq, s.Index))))
+		}},
+		{name: "a folder in place of a segment", outcome: wal.Refuses, cause: "unreadable", slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(t.walFile(t.v.segments[2].Name)))
+			t.must(os.Mkdir(t.walFile(t.v.segments[2].Name), 0o700))
+		}},
+		{name: "a segment a link to nothing", outcome: wal.Refuses, cause: "unreadable", says: "which is not there", slow: true, hurt: func(t *trial) {
+			t.must(os.Remove(t.walFile(t.v.segments[0].Name)))
+			t.must(os.Symlink(filepath.Join(t.root, "not-mounted"), t.walFile(t.v.segments[0].Name)))
 		}},
 		{name: "a sequence number twice", outcome: wal.Refuses, cause: "broken_chain", says: "have the same number", slow: true, hurt: func(t *trial) {
 			copyFile(t.T, t.walFile(t.v.segments[2].Name), t.walFile("0000000000000002-0000000000009999.wal"))
@@ -355,8 +379,30 @@ func holdScenes(t *testing.T, command local.Command, which func(scene) bool) {
 				}
 			}
 			trial.hold(got, command)
+			if hint := got.Worst(); s.renamed != (hint != nil && strings.Contains(hint.Hint, "mv -n")) {
+				t.Errorf("%+v", hint)
+			} else if s.renamed {
+				trial.rename(hint.Hint, command)
+			}
 		})
 	}
+}
+
+// rename does what a hint says of the names of segments, and then all is well.
+func (t *trial) rename(hint string, command local.Command) {
+	t.Helper()
+	_, move, _ := strings.Cut(hint, "`")
+	move, _, _ = strings.Cut(move, "`")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", move).CombinedOutput() //nolint:gosec // what is to be tested
+	if err != nil {
+		t.Fatalf("%s: %v: %s", move, err, out)
+	}
+	got, err := wal.Verify(t.Context(), t.data, wal.VerifyOptions{})
+	t.must(err)
+	if got.Verdict.Outcome != wal.Starts || got.Damaged > 0 {
+		t.Errorf("afterwards: %+v, %+v", got.Verdict, got.Damages)
+	}
+	t.hold(got, command)
 }
 
 // A log that is being written to is whole each time, and nothing in its folder is

@@ -3,9 +3,15 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 	"time"
+
+	"kvd/pkg/ops/fault"
 )
 
 // tour is what a survey of a whole log calls, in order. A record is valid
@@ -28,27 +34,38 @@ func survey(ctx context.Context, dir string, live bool, t tour) error {
 	if err != nil {
 		return err
 	}
-	files, segments, err := openAll(dir, listed)
+	files, segments, errs := openEach(dir, listed)
 	defer closeAll(files)
-	if err != nil {
-		return err
+	if len(files) == 0 {
+		return unreadable(dir, fmt.Errorf("its segments are gone since it was listed: %w", fs.ErrNotExist))
 	}
 	w := walker{live: live, tour: t}
 	defer w.r.close()
 	for i, seg := range segments {
-		w.f = files[i]
-		info, err := w.f.Stat()
-		if err != nil {
-			return unreadable(w.f.Name(), err)
+		w.path, w.unopened = filepath.Join(dir, seg.Name), errs[i]
+		if err := w.open(files[i], seg, i == len(segments)-1); err != nil {
+			return err
 		}
-		seg.Bytes = info.Size() // the tail is cut when the next segment begins
-		w.r.open(seg, w.f, seg.Bytes, i == len(segments)-1)
-		w.trials = trialsPerByte*seg.Bytes + trialsBeside
-		t.begin(seg)
+		w.trials = trialsPerByte*w.r.seg.Bytes + trialsBeside
+		t.begin(w.r.seg)
 		if err := w.segment(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// open goes on with a segment; one that cannot be opened has nothing to be read.
+func (w *walker) open(f *os.File, seg Segment, last bool) error {
+	w.f = f
+	if f != nil {
+		info, err := f.Stat()
+		if err != nil {
+			return unreadable(f.Name(), err)
+		}
+		seg.Bytes = info.Size() // the tail is cut when the next segment begins
+	}
+	w.r.open(seg, f, seg.Bytes, last)
 	return nil
 }
 
@@ -65,6 +82,9 @@ type walker struct {
 	f    *os.File
 	live bool
 	tour tour
+
+	path     string
+	unopened error // why the segment in hand cannot be opened
 
 	alt    *CRC   // behind a damaged record: the CRC if its own was damaged, and not its data
 	trial  []byte // memory for records that are tried
@@ -110,10 +130,7 @@ func (w *walker) segment(ctx context.Context) error {
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := w.next(&rec)
-		if errors.Is(err, io.EOF) {
-			err = w.behindEnd(&rec)
-		}
+		err := w.read(&rec)
 		var d *Damage
 		switch {
 		case err == nil && rec.Size == 0: // the end
@@ -126,7 +143,7 @@ func (w *walker) segment(ctx context.Context) error {
 		case !errors.As(err, &d):
 			return err
 		}
-		if w.live && w.r.last {
+		if w.live && w.r.last && d.Class != NotRead {
 			settled, err := w.settle(ctx, d, &rec)
 			if err != nil {
 				return err
@@ -135,11 +152,11 @@ func (w *walker) segment(ctx context.Context) error {
 				continue
 			}
 		}
-		if rec.Type == 0 {
+		if rec.Type == 0 && d.Class != NotRead {
 			w.peek(&rec)
 		}
 		w.tour.damaged(d, &rec)
-		if d.inFlight || !w.resume(ctx, d, &rec) {
+		if d.inFlight || d.Class == NotRead || !w.resume(ctx, d, &rec) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -148,6 +165,31 @@ func (w *walker) segment(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// read reads a record, or finds that there is none behind the last. What the system does
+// not give is damage, since a start ends on it too; but not what this user may not read.
+func (w *walker) read(rec *Record) error {
+	err := w.unopened
+	if err == nil {
+		err = w.next(rec)
+	}
+	if errors.Is(err, io.EOF) {
+		err = w.behindEnd(rec)
+	}
+	if err == nil || fault.KindOf(err) != fault.Unavailable {
+		return err
+	}
+	*rec = Record{Position: w.r.here()}
+	d := w.r.damage(NotRead, "%s", fault.Why(err))
+	if no := syscall.Errno(0); errors.As(err, &no) {
+		d.system = no.Error()
+		d.Why = "the system does not give it: " + d.system
+		if target := lostLink(w.path); target != "" {
+			d.Why = "it is a link to " + target + ", which is not there"
+		}
+	}
+	return d
 }
 
 // behindEnd looks for data behind the end of a segment, where there is none in a
