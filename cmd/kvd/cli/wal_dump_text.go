@@ -36,7 +36,7 @@ func (t *walText) line(l *wal.Line) error {
 		t.safe(l.File).text("\n")
 		t.text(fmt.Sprintf("%10s  %9s  %5s  %-11s  %9s  %s\n", "OFFSET", "INDEX", "TERM", "STATE", "SIZE", "REQUEST"))
 	}
-	t.right(10, uint64(l.Offset)).right(11, l.Index).right(7, l.Term).text("  ").text(string(l.State)) //nolint:gosec // no offset is below 0
+	t.right(10, uint64(l.Offset)).text(" ").right(10, l.Index).text(" ").right(6, l.Term).text("  ").text(string(l.State)) //nolint:gosec // no offset is below 0
 	t.pad(13-len(l.State), len(t.b))
 	at := len(t.b)
 	t.text(t.size(l.Size)).pad(9-(len(t.b)-at), at)
@@ -168,6 +168,9 @@ func walRequest(l *wal.Line) string {
 	case *wal.Alarm:
 		return fmt.Sprintf(": %s %s of member %s", b.Action, b.Alarm, b.Member)
 	case *wal.Version:
+		if b.Enabled != nil && !*b.Enabled {
+			return " off"
+		}
 		return " " + b.Version
 	case *wal.Member:
 		return " " + walMember(b)

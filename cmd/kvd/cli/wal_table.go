@@ -141,11 +141,18 @@ func walNumbers(v *wal.Verification) []snapshotRow {
 		{"member, cluster", fmt.Sprintf("%s, %s", v.Member, v.Cluster)},
 		{"read", fmt.Sprintf("%s, %d records, %d entries, %s", count(v.Segments, "segment"), v.Records, v.Entries, sizeText(v.Bytes))},
 	}
+	if v.Segments == 0 {
+		rows[0].value, rows[1].value, rows[2].value, rows[4].value = "-", "-", "-", "-"
+	}
 	if c := v.Numbers.Consistent; c != nil {
 		rows[3].value = fmt.Sprintf("%d, term %d", *c, v.Database.Term)
 	}
 	if db := v.Database; db != nil && db.Unread == "" {
-		rows = append(rows, snapshotRow{"versions of storage, cluster", orDefault(db.StorageVersion, "3.5 or before") + ", " + orDash(db.ClusterVersion)})
+		storage := orDefault(db.StorageVersion, "3.5 or before")
+		if db.ConsistentIndex == 0 && len(db.Members) == 0 { // nothing was ever written to it
+			storage = orDash(db.StorageVersion)
+		}
+		rows = append(rows, snapshotRow{"versions of storage, cluster", storage + ", " + orDash(db.ClusterVersion)})
 	}
 	if v.Live != "" {
 		rows = append(rows, snapshotRow{"written to by", v.Live})
@@ -158,6 +165,9 @@ func walDamageColumns() render.Columns[wal.Break] {
 	entries := func(s *wal.EntrySpan) string {
 		if s == nil {
 			return "-"
+		}
+		if s.Count == 1 {
+			return fmt.Sprint(s.From)
 		}
 		return fmt.Sprintf("%d–%d", s.From, s.To)
 	}

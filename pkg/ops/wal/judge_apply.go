@@ -92,7 +92,7 @@ func cannotChange(data []byte, undecodable string) string {
 		ID uint64 `json:"id"`
 	}
 	if cc.GetType() != raftpb.ConfChangeRemoveNode && json.Unmarshal(cc.Context, &member) != nil {
-		return "failed to unmarshal member"
+		return "failed to unmarshal" // what, depends on whether the database has the entry already
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func (x *exam) start() Verdict {
 		return v
 	}
 	if x.missing && x.Database.ClusterVersion != "" {
-		return Verdict{Outcome: Refuses, cause: CauseNoDB, Message: "of the backend is missing", Begins: &snap, replay: v.replay,
+		return Verdict{Outcome: Refuses, cause: CauseNoDB, Message: "backend is missing", Begins: &snap, replay: v.replay,
 			Why: fmt.Sprintf("there is no database: etcd takes %s, which a leader sent, in its place, then sees that there was none, REMOVES it and ends", snapDBName(snap.Index))}
 	}
 	if refusal, over := x.tooManyLearners(v); over {
@@ -277,6 +277,9 @@ func (x *exam) readAll(snap Snapshot, first int) (Verdict, bool) {
 	case b.Class == Hidden:
 		v = Verdict{Outcome: Drops, At: &b.Position, Lost: b.Lost, damage: b, replay: end,
 			Why: fmt.Sprintf("a length of 0 ends the log at %s, and what stands behind it is filled with zeros, without a word", b.Position)}
+	case b.Repaired() && x.noCopy:
+		return Verdict{Outcome: Refuses, Message: "failed to repair WAL", At: &b.Position, Lost: b.Lost, damage: b,
+			Why: b.Why + fmt.Sprintf("; and etcd does not cut it off, since in place of the copy that it keeps, %s.broken, there is a folder", b.File)}, true
 	case b.Repaired():
 		v = Verdict{Outcome: Repairs, At: &b.Position, Lost: b.Lost, damage: b, replay: end,
 			Why: fmt.Sprintf("the last record is not whole: the segment is cut off at offset %d, and kept as %s.broken", b.Offset, b.File)}
@@ -375,6 +378,13 @@ func (x *exam) apply(v Verdict) Verdict {
 		return v
 	}
 	tries := db.ConsistentIndex - v.replay.Index - 1
+	if x.Segments == 0 {
+		// A first start: before the leader's first entry there is one for the member, and
+		// beside each announcement one for the cluster's version, which is not known then.
+		if tries = (db.ConsistentIndex - 1) / 2; tries == 0 {
+			return v
+		}
+	}
 	first := v.first()
 	v.Outcome, v.cause, v.Seconds = Silent, LogBehindDB, int64(tries)*publishSeconds //nolint:gosec // an index
 	v.Why = first + fmt.Sprintf("the database has consistent index %d and the log that etcd has ends at %d: what is written next is not applied, the member's own "+

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"kvd/pkg/ops/dbfile"
 )
@@ -72,7 +73,7 @@ func List(ctx context.Context, dir string) (Listing, error) {
 	if err := survey(ctx, found, live, tour{begin: l.begin, record: l.record, damaged: l.damaged, end: l.end}); err != nil {
 		return l.Listing, err
 	}
-	if l.meta == nil && l.Damaged < maxDamages {
+	if l.meta == nil && l.Damaged < maxDamages && !slices.ContainsFunc(l.Damages, func(d Damage) bool { return d.Class == NotRead }) {
 		var nobody *Damage
 		if errors.As(named(l.segments(), nil, nil), &nobody) {
 			l.Damages, l.Damaged = append(l.Damages, *nobody), l.Damaged+1

@@ -135,6 +135,10 @@ func examine(ctx context.Context, found string, o VerifyOptions) (*exam, error) 
 	if err := x.takeSent(ctx, path); err != nil {
 		return nil, err
 	}
+	if n := len(x.segments); n > 0 {
+		info, err := os.Stat(filepath.Join(found, x.segments[n-1].Name+".broken"))
+		x.noCopy = err == nil && info.IsDir()
+	}
 	files, err := otherFiles(found)
 	if err != nil {
 		return nil, err

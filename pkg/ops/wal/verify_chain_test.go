@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kvd/pkg/ops/fault"
 )
 
 // Of two files of one number the copy is named to be moved away, which is enough; a
@@ -80,8 +82,8 @@ func replacedEntries(v *Verification) (n int) {
 	return n
 }
 
-// A segment that cannot be opened, and a folder of which all segments are gone when
-// they are, are errors.
+// A segment that cannot be opened is damage for who reads on behind it, and an error for
+// who does not; a folder of which all segments are gone when they are, is an error.
 func TestSegmentsGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "wal")
@@ -91,11 +93,14 @@ func TestSegmentsGone(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "0000000000000000-0000000000000000.wal")); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := Verify(t.Context(), dir, VerifyOptions{}); err == nil {
-		t.Errorf("%+v", v)
+	if v, err := Verify(t.Context(), dir, VerifyOptions{}); err != nil || v.Verdict.Outcome != Refuses || v.Verdict.Message != "no such file or directory" || v.Damaged != 1 {
+		t.Errorf("%+v, %v", v, err)
 	}
-	if l, err := List(t.Context(), dir); err == nil {
-		t.Errorf("%+v", l)
+	if l, err := List(t.Context(), dir); err != nil || fault.CauseOf(l.Err()) != string(NotRead) || l.Damaged != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if err := Records(t.Context(), dir, func(Record) error { return nil }); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.HintOf(err), "mount what it leads to") {
+		t.Error(err)
 	}
 	if files, _, err := openAll(dir, nil); err == nil {
 		t.Error(files)

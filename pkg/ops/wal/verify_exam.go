@@ -19,6 +19,7 @@ type exam struct {
 	inFlight bool   // the last record is just being written
 	bare     bool   // a log by itself, not in a data directory
 	dbLink   string // where the database's link leads, which is not there
+	noCopy   bool   // a folder stands where a repair puts a copy of the last segment
 	noSnap   string // why the database's folder cannot be had; "" is that it can
 	applied  uint64 // the database's consistent index after the log was read, for its snapshot records
 	foreign  []foreign

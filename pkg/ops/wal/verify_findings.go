@@ -84,10 +84,11 @@ func (x *exam) judge() {
 			m.Says += fmt.Sprintf("; a leader that remembers what this member had acknowledged ends it with \"tocommit(…) is out of range [lastIndex(%d)]\"", log.Last.Index)
 		}
 		severity := Critical
-		if m.Cause == LogBehindDB && x.votesAlone() {
-			severity = Warning // the next leader's first entry takes the place of the one that is missing
-		}
 		m.Hint = x.hint(m.Cause)
+		if m.Cause == LogBehindDB && x.votesAlone() {
+			severity = Warning
+			m.Hint = "nothing to do: the database has it, and its index is given to the entry of the next election, which holds nothing"
+		}
 		x.Findings = append(x.Findings, Finding{severity, m})
 	}
 }
@@ -105,7 +106,11 @@ func (x *exam) judgeVerdict(v *Verdict) {
 			x.add(Critical, cause, x.copyFirst(), "%s; but %d records behind it can be read, and are lost by that", v.Why, b.Behind)
 			break
 		}
-		x.add(Warning, cause, "nothing to do: such a write was not acknowledged, unless the disk lost what it had called written", "%s", v.Why)
+		hint := "nothing to do: such a write was not acknowledged, unless the disk lost what it had called written"
+		if db := x.Database; db != nil && v.Lost != nil && db.Unread == "" && db.ConsistentIndex >= v.Lost.To && x.votesAlone() {
+			hint = "nothing to do: the database has what was cut off"
+		}
+		x.add(Warning, cause, hint, "%s", v.Why)
 	case Drops:
 		x.add(Critical, cause, x.copyFirst(), "%s", v.Why)
 	case NotKnown:

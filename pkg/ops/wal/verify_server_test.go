@@ -61,6 +61,11 @@ func scenes() []scene {
 		{name: "the last entry cut", outcome: wal.Repairs, cause: "torn", hurt: func(t *trial) { cut(-1)(t); db(t, t.v.lateDB) }},
 		{name: "the last entry cut, which is in the database", outcome: wal.Repairs, cause: "torn log_behind_db", slow: true, hurt: cut(-1)},
 		{name: "cut where some of what is lost is in the database", outcome: wal.Silent, cause: "torn", slow: true, hurt: cut(-5)},
+		{name: "the last entry cut, and a folder in place of the copy", outcome: wal.Refuses, cause: "torn", says: "there is a folder", slow: true, hurt: func(t *trial) {
+			cut(-1)(t)
+			t.must(os.Mkdir(t.walFile(t.v.segments[len(t.v.segments)-1].Name+".broken"), 0o700))
+			db(t, t.v.lateDB)
+		}},
 		{name: "the last state cut", outcome: wal.Repairs, cause: "torn", slow: true, hurt: func(t *trial) {
 			r := t.v.records[len(t.v.records)-1]
 			if r.Type == wal.EntryType {

@@ -303,7 +303,7 @@ func TestNotRead(t *testing.T) {
 		cause string
 	}{
 		{t.Context(), empty, CauseNoWAL},
-		{t.Context(), filepath.Join(empty, "nowhere"), CauseNoWAL},
+		{t.Context(), filepath.Join(empty, "nowhere"), "no_such_file"},
 		{done, w.dir, ""},
 	} {
 		if info, err := Inspect(tc.ctx, tc.dir); err == nil || fault.CauseOf(err) != tc.cause {
