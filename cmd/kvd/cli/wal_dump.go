@@ -19,6 +19,7 @@ type walDumpOptions struct {
 	index, term    string
 	keys, prefixes []string
 	minSize        byteSize
+	valueBytes     byteSize
 	kube           kubePrefix
 }
 
@@ -32,6 +33,8 @@ func (o *walDumpOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.User, "user", "", "entries that this user asked for; only authentication makes them known")
 	fs.Var(&o.minSize, "min-size", "entries whose record has at least this size")
 	fs.BoolVar(&o.ShowValues, "show-values", false, "show the beginning of each value; it may be a secret")
+	o.valueBytes = byteSize(o.ValueBytes)
+	fs.Var(&o.valueBytes, "value-bytes", "then: so much of it; 0: all, as to put it back")
 	fs.BoolVar(&o.Follow, "follow", false, "go on with what a running server appends, until interrupted")
 	o.kube.addFlags(fs)
 }
@@ -67,7 +70,7 @@ shows that an entry had no effect, or may have had none, "effect" says so.
 --key and --prefix find what concerns a key: requests that name it, ranges that
 it is in, both branches of a transaction and those nested in them, and the end of
 a lease that the key was on. Values are shown as their size, and with --show-values
-their first 256 bytes; passwords and their hashes never. Objects of Kubernetes are
+their first 256 bytes, or as many as --value-bytes says; passwords and their hashes never. Objects of Kubernetes are
 named, with their kind where the value has it.
 
 A record that is cut short at the end of the log is told on stderr and is no
@@ -94,7 +97,7 @@ func (o *walDumpOptions) check() error {
 	o.Keys, errs[2] = unescapeAll("--key", o.keys)
 	o.Prefixes, errs[3] = unescapeAll("--prefix", o.prefixes)
 	errs[4] = checkTypes(o.Types)
-	o.MinBytes = int64(o.minSize)
+	o.MinBytes, o.ValueBytes = int64(o.minSize), int64(o.valueBytes)
 	o.Layout = o.kube.in(o.Layout)
 	return errors.Join(errs[:]...)
 }

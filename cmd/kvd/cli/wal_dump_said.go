@@ -28,5 +28,5 @@ func nothingShown(sum wal.DumpSummary) string {
 	if sum.Entries == 0 {
 		return "there is no entry in the log: it begins with a snapshot, which `kvd wal list` shows, and nothing has been written since"
 	}
-	return fmt.Sprintf("nothing of what was asked for is among the entries of the log, %d in number, the last of which has index %d", sum.Entries, sum.Last)
+	return fmt.Sprintf("nothing of what was asked for is among the entries of the log, which are %d in number, from index %d to %d", sum.Entries, sum.First, sum.Last)
 }

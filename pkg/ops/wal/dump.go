@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	previewBytes = 256 // of a value that is shown
+	previewBytes = 256 // of a value that is shown, where no number is given
 	maxNested    = 64  // how deep transactions are shown
 )
 
@@ -18,6 +18,7 @@ const (
 type DumpOptions struct {
 	Filter
 	ShowValues bool          // the beginning of each value; never of a password or its hash
+	ValueBytes int64         // then: so many bytes of it; 0: all
 	Layout     keys.Layout   // where Kubernetes keeps its objects
 	Follow     bool          // go on with what a running server appends, until the context ends
 	Poll       time.Duration // how often to look for that
@@ -25,7 +26,7 @@ type DumpOptions struct {
 
 // DefaultDumpOptions are those of `kvd wal dump`.
 func DefaultDumpOptions() DumpOptions {
-	return DumpOptions{Layout: keys.Default(), Poll: 200 * time.Millisecond}
+	return DumpOptions{ValueBytes: previewBytes, Layout: keys.Default(), Poll: 200 * time.Millisecond}
 }
 
 // Line is an entry of the log, for people and programs. It is valid until the
@@ -50,6 +51,7 @@ type Line struct {
 type DumpSummary struct {
 	Entries int64
 	Shown   int64
+	First   uint64  // index of the first entry
 	Commit  uint64  // as the log knows it
 	Last    uint64  // index of the last entry
 	Torn    *Damage // a last record that is cut short, or was just being written
@@ -138,7 +140,9 @@ func (d *dumper) record(r *Record) error {
 }
 
 func (d *dumper) entry(r *Record) error {
-	d.sum.Entries++
+	if d.sum.Entries++; d.sum.Entries == 1 {
+		d.sum.First = r.Entry.Index
+	}
 	replaces := d.last > 0 && r.Entry.Index <= d.last
 	d.last = r.Entry.Index
 	d.sum.Last = max(d.sum.Last, d.last)
@@ -210,7 +214,7 @@ func (d *dumper) present(q *Request) {
 		d.presentTxn(&q.Txn, 0)
 	case V2Request:
 		if d.o.ShowValues && !q.V2.secret() || q.V2.own() {
-			q.V2.Preview = preview(q.V2.Value)
+			q.V2.Preview = d.preview(q.V2.Value)
 		}
 	}
 }
@@ -220,7 +224,7 @@ func (d *dumper) presentTxn(t *Txn, depth int) {
 		c := &t.Compare[i]
 		c.Object = objectOf(d.o.Layout, c.Key, len(c.End) > 0)
 		if d.o.ShowValues {
-			c.Preview = preview(c.Value)
+			c.Preview = d.preview(c.Value)
 		}
 	}
 	for i := range t.Success {
@@ -245,11 +249,17 @@ func (d *dumper) presentOp(o *Op, depth int) {
 		o.Object.describe(o.Value)
 	}
 	if d.o.ShowValues {
-		o.Preview = preview(o.Value)
+		o.Preview = d.preview(o.Value)
 	}
 }
 
-func preview(value []byte) []byte { return value[:min(len(value), previewBytes)] }
+// preview is what is shown of a value.
+func (d *dumper) preview(value []byte) []byte {
+	if n := d.o.ValueBytes; n > 0 && int64(len(value)) > n {
+		return value[:n]
+	}
+	return value
+}
 
 // MarshalJSON adds the key, as Op has it.
 func (h Held) MarshalJSON() ([]byte, error) {

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -365,6 +366,12 @@ func TestDumpKeysAndValues(t *testing.T) {
 			t.Errorf("hidden %s\nopen %s", hidden[i], open[i])
 		}
 	}
+	whole, _, _ := dump(t, l.dir, func(o *DumpOptions) { o.ShowValues, o.ValueBytes = true, 0 })
+	some, _, _ := dump(t, l.dir, func(o *DumpOptions) { o.ShowValues, o.ValueBytes = true, 6 })
+	all := base64.StdEncoding.EncodeToString([]byte("secret" + strings.Repeat("\xff", 1000)))
+	if !strings.Contains(whole[4], `"value_preview_base64":"`+all+`"`) || !strings.Contains(some[4], `"value_preview":"secret"`) {
+		t.Errorf("whole %s\nsome %s", whole[4], some[4])
+	}
 }
 
 // etcd 3.4 kept the users of its v2 API with the hashes of their passwords where the
@@ -404,4 +411,19 @@ func TestDumpKnowsThatAuthenticationWasNeverOn(t *testing.T) {
 		return e["cause"]
 	})
 	equal(t, got, "1 2 3 4:permission 5:permission")
+}
+
+// What a user asked for begins with asking for a token.
+func TestDumpByUserWhoLogsIn(t *testing.T) {
+	l := newLog(t)
+	as := func(user string, r *pb.InternalRaftRequest) *pb.InternalRaftRequest {
+		r.Header = &pb.RequestHeader{ID: 1, Username: user, AuthRevision: 9}
+		return r
+	}
+	l.add(100, &pb.InternalRaftRequest{Authenticate: &pb.InternalAuthenticateRequest{Name: "ann"}}, &pb.InternalRaftRequest{Authenticate: &pb.InternalAuthenticateRequest{Name: "bob"}},
+		as("ann", put("a", "v", 0)), as("bob", put("a", "v", 0)))
+	lines, sum, err := dump(t, l.dir, func(o *DumpOptions) { o.User = "ann" })
+	if err != nil || len(lines) != 2 || sum.First != 1 || sum.Last != 4 {
+		t.Errorf("%v, %+v, %v", lines, sum, err)
+	}
 }
