@@ -300,8 +300,11 @@ func (c *compaction) compactBelow(ctx context.Context, quorum *cluster.QuorumCli
 func alreadyCompacted(t target, f compactFacts) plan.Step {
 	r := plan.StepResult{Subject: "cluster", Action: fmt.Sprintf("compact to revision %d", t.Rev), State: plan.Skipped,
 		Reason: fmt.Sprintf("nothing to compact: the oldest revision kept is %d, the head is %d", f.Oldest, f.Head)}
-	if t.None {
+	switch left := f.Head - f.Oldest; {
+	case t.None:
 		r.Action, r.Reason = "compact", t.Why
+	case t.Margin && left > 0:
+		r.Reason += fmt.Sprintf("; %d revisions are left in between, for whoever lists or watches from there (%s): where they are what fills the file, as `kvd quota` shows, `kvd compact --to head` frees them", left, t.Why)
 	}
 	return plan.Step{StepResult: r}
 }

@@ -44,7 +44,8 @@ type target struct {
 	Rev int64
 	Why string
 
-	None bool // there is none yet, and Why says what for
+	None   bool // there is none yet, and Why says what for
+	Margin bool // kvd chose how many revisions are left
 }
 
 // choose turns a goal into a revision. Its errors are usage errors: nothing was
@@ -63,10 +64,10 @@ func (g CompactGoal) choose(f compactFacts) (target, error) {
 		return target{Rev: f.KubeRev, Why: fmt.Sprintf(
 			"what kube-apiserver's own compactor (compact_rev_key) does next; it leaves %d revisions", f.Head-f.KubeRev)}, nil
 	case f.NoSpace:
-		return target{Rev: max(f.Head-minMargin, 0), Why: fmt.Sprintf("head %d less %d revisions, since space is out", f.Head, minMargin)}, nil
+		return target{Margin: true, Rev: max(f.Head-minMargin, 0), Why: fmt.Sprintf("head %d less %d revisions, since space is out", f.Head, minMargin)}, nil
 	default:
 		margin := max(minMargin, int64(f.Rate*marginTime.Seconds()))
-		return target{Rev: max(f.Head-margin, 0), Why: fmt.Sprintf(
+		return target{Margin: true, Rev: max(f.Head-margin, 0), Why: fmt.Sprintf(
 			"head %d less %d revisions (at least %d, or %s at the measured %.1f revisions/s)",
 			f.Head, margin, minMargin, marginTime, f.Rate)}, nil
 	}
