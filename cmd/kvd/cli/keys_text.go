@@ -169,7 +169,11 @@ func (t *eventText) parts(e *keyspace.Event) []string {
 	case e.Lease != "":
 		parts = append(parts, "lease "+e.Lease)
 	}
-	for _, m := range e.By {
+	for i, m := range e.By {
+		if i == mostManagers && len(e.By) > mostManagers+1 {
+			parts = append(parts, fmt.Sprintf("by %d more, which -o json names", len(e.By)-i))
+			break
+		}
 		parts = append(parts, managerWords(m))
 	}
 	if e.Note != "" {
@@ -177,6 +181,10 @@ func (t *eventText) parts(e *keyspace.Event) []string {
 	}
 	return parts
 }
+
+// mostManagers is how many of those who may have made a change are named in a line: an
+// object can have hundreds, as where each client writes under a name of its own.
+const mostManagers = 5
 
 func managerWords(m keyspace.Manager) string {
 	s := "by " + m.Manager

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,21 @@ func TestListedValuesThatDoNotDecode(t *testing.T) {
 		it.Key, it.Value = []byte("/registry/pods/a/b"), []byte(value)
 		if err := drawValue(&out, d.Decode(it).Value, "    "); err != nil || !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%q: %v\n%s\nwant\n%s", value, err, out.String(), want)
+		}
+	}
+}
+
+// Of hundreds of managers a few are named.
+func TestEventOfManyManagers(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "by m0", 6: "by m5", 458: "by 453 more, which -o json names"} {
+		e := &keyspace.Event{What: "updated"}
+		for i := range n {
+			e.By = append(e.By, keyspace.Manager{Manager: fmt.Sprint("m", i)})
+		}
+		parts := new(eventText).parts(e)
+		if got := parts[len(parts)-1]; got != want || len(parts) > 8 {
+			t.Errorf("%d managers: %v", n, parts)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestLogWithoutAnEntry(t *testing.T) {
 	if got := nothingShown(wal.DumpSummary{}); !strings.Contains(got, "there is no entry in the log") {
 		t.Error(got)
 	}
-	if got := nothingShown(wal.DumpSummary{Entries: 5, Last: 12}); !strings.Contains(got, "5 in number, the last of which has index 12") {
+	if got := nothingShown(wal.DumpSummary{Entries: 5, First: 8, Last: 12}); !strings.Contains(got, "5 in number, from index 8 to 12") {
 		t.Error(got)
 	}
 }
