@@ -220,6 +220,9 @@ func TestCaseOldCopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(t, c.Client(t), "a", 500, 20, 10)
+			copied := finding(t, lookWithDir(t, connect(t, c, c.Endpoints()...), old), "KVD-RAFT-011")
+			mentions(t, copied.Summary, "it looks like a copy: "+c.Name(who))
+			mentions(t, strings.Join(copied.Remedy, " "), "start nothing on it")
 			stop(t, c, who)
 			calm(t, c)
 			r := lookWithDir(t, connect(t, c, others(c, who)...), old)

@@ -103,13 +103,28 @@ func (in *Input) amongPeers(d *Dir) []Finding {
 			f.ID, f.Severity = "KVD-RAFT-012", Critical
 		} else {
 			f.Remedy = []string{"kvd member replace " + cmp.Or(d.name(), d.Log.Member.String()) + "  # if it panics when it is started: that cannot be repaired"}
-			if v.QuorumLost() {
+			switch running := in.runsElsewhere(d); {
+			case running != "":
+				f.Summary = fmt.Sprintf("it looks like a copy: %s answers, and nobody is seen to have this directory open; it ends at entry %d, and %d are committed", running, d.Log.Numbers.Last.Index, commit)
+				f.Remedy = []string{"start nothing on it: it would be a second member of the same ID, and votes what the first has not; keep it as long as somebody may miss it"}
+			case v.QuorumLost():
 				f.Remedy = []string{"bring back a quorum first, as KVD-RAFT-002 says: nobody can be replaced without one"}
 			}
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// runsElsewhere names the member that a directory is of, if it answers: nobody has the
+// directory open.
+func (in *Input) runsElsewhere(d *Dir) string {
+	for _, m := range in.view().Answered() {
+		if wal.ID(m.ID) == d.Log.Member {
+			return name(m)
+		}
+	}
+	return ""
 }
 
 // logBehind reports a directory of a member whose log ends before what the others have
