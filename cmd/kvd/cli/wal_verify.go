@@ -58,8 +58,11 @@ do next as a command.
 A finding is a warning where a start deals with it, and critical where it does not
 or something is lost by it. DIR is a data directory, its member folder or a WAL
 folder, of a stopped server or a running one: a record that is just being written
-is no damage. Nothing is locked, nothing is written, nothing is repaired.`,
-		Cost: `Reads all segments once, with bounded memory, and a few pages of the database. Nothing is sent to a cluster.`,
+is no damage. Nothing is locked, nothing is written, nothing is repaired.
+
+Of the database only what has to fit the log is read. A start reads all of it, and
+ends on a page that is damaged: "kvd snapshot verify" tells that.`,
+		Cost: `Reads all segments once, with bounded memory, and a few pages of the database (all of one that was cut off). Nothing is sent to a cluster.`,
 		Example: `
   kvd wal verify /var/lib/etcd
   kvd wal verify /var/lib/etcd --fail-on critical       # a torn last record is no reason to wake anybody

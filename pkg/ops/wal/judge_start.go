@@ -72,7 +72,7 @@ func (x *exam) start() Verdict {
 	if v, over := x.snapFolder(); over {
 		return v
 	}
-	if db := x.Database; db != nil && db.unopenable {
+	if db := x.Database; db != nil && (db.unopenable || db.cut) {
 		return unopenable(db)
 	}
 	if v, over := x.scanSnapshots(); over {
@@ -135,6 +135,9 @@ func (x *exam) appliedBehind(snap Snapshot, v Verdict) Verdict {
 
 // unopenable is a database that bbolt does not open, which is the first thing of all.
 func unopenable(db *Database) Verdict {
+	if db.cut {
+		return Verdict{Outcome: Refuses, cause: CauseUnread, Message: "fatal error: fault", Why: "the database was cut off, and a start visits every page of it: " + db.Unread}
+	}
 	return Verdict{Outcome: Refuses, cause: CauseUnread, Message: "failed to open database", Why: "the database cannot be opened: " + db.Unread}
 }
 

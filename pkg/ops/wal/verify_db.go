@@ -27,6 +27,7 @@ type Database struct {
 	removed    []ID // members that the cluster has removed
 	unopenable bool // neither meta page can be read, so that etcd cannot open it either
 	noFile     bool // because it is none
+	cut        bool // it ends before a page that a start reads
 }
 
 // DatabaseMember is a member of the cluster as a database has it.
@@ -72,7 +73,10 @@ func readDatabase(ctx context.Context, path string, wanted bool) (*Database, err
 	file, err := dbfile.OpenWith(path, dbfile.Options{NoLock: true})
 	if err == nil {
 		defer file.Close()
-		err = db.read(ctx, file)
+		if err = db.read(ctx, file); err == nil {
+			err = wholeTree(ctx, file)
+		}
+		db.cut = beyondEnd(file, err)
 	} else {
 		db.unopenable = fault.KindOf(err) == fault.Damage
 	}
@@ -117,6 +121,31 @@ func noFile(path string) string {
 		return ""
 	}
 	return fmt.Sprintf("it is a link to %s, which is not there", target)
+}
+
+// wholeTree reads every page that is in use, of a file that is shorter than its pages: one
+// that was not copied whole. Of all others a few pages are enough.
+func wholeTree(ctx context.Context, file *dbfile.File) error {
+	if file.DataSize() <= file.Size() {
+		return nil
+	}
+	if _, live := file.Live(); live {
+		return nil // it grows
+	}
+	buckets, err := file.Buckets(ctx)
+	for _, b := range buckets {
+		err = errors.Join(err, file.Each(ctx, b.Name, func(_, _ []byte) error { return nil }))
+	}
+	return err
+}
+
+// beyondEnd reports an error of reading a page that is behind the end of the file. bbolt
+// maps files into memory, and to touch such a page ends the process. One that begins
+// before the end is read as if zeros followed.
+func beyondEnd(file *dbfile.File, err error) bool {
+	var d *dbfile.Damage
+	const mapped = 4 << 10
+	return errors.As(err, &d) && d.Class == dbfile.DamageBeyondEnd && d.Offset >= (file.Size()+mapped-1)/mapped*mapped
 }
 
 func (d *Database) read(ctx context.Context, file *dbfile.File) error {

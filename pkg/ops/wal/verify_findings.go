@@ -228,7 +228,7 @@ func withoutLog(ctx context.Context, dir string, o VerifyOptions, noLog error) (
 	refusal, newer := x.newerStorage()
 	ofMany := ""
 	switch db := x.Database; {
-	case db != nil && db.unopenable: // opened before the log is looked for
+	case db != nil && (db.unopenable || db.cut): // opened before the log is looked for
 		x.Verdict = unopenable(db)
 	case misnamed != "":
 		x.Verdict = Verdict{Outcome: Refuses, Message: "wal: file not found", Why: misnamed + " ends in .wal, so that etcd looks for a log, and it is no segment"}

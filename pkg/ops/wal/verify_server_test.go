@@ -19,6 +19,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"kvd/pkg/ops/dbfile"
 	"kvd/pkg/ops/wal"
 	"kvd/pkg/server/local"
 	"kvd/pkg/server/servertest"
@@ -243,6 +244,17 @@ func scenes() []scene {
 		{name: "a database without meta pages", outcome: wal.Refuses, cause: "database_unread", slow: true, hurt: func(t *trial) {
 			t.mend(filepath.Join(t.data, "member", "snap", "db"), func(b []byte) { clear(b[:8192]) })
 		}},
+		{name: "a database of which the end is missing", outcome: wal.Refuses, cause: "database_unread", says: "was cut off", slow: true, hurt: func(t *trial) {
+			path := filepath.Join(t.data, "member", "snap", "db")
+			t.must(os.Truncate(path, t.pages(path)*9/10&^4095))
+		}},
+		{name: "a database of which all but the beginning is missing", outcome: wal.Refuses, cause: "database_unread", says: "was cut off", slow: true, hurt: func(t *trial) {
+			t.must(os.Truncate(filepath.Join(t.data, "member", "snap", "db"), 5*4096))
+		}},
+		{name: "a database of which only what was allocated is missing", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
+			path := filepath.Join(t.data, "member", "snap", "db")
+			t.must(os.Truncate(path, t.pages(path)))
+		}},
 		{name: "a database that is none", outcome: wal.Refuses, cause: "database_unread", slow: true, hurt: func(t *trial) {
 			t.must(os.WriteFile(filepath.Join(t.data, "member", "snap", "db"), []byte("none"), 0o600))
 		}},
@@ -325,6 +337,15 @@ func scenes() []scene {
 			t.mend(filepath.Join(t.data, "member", "snap", "db"), func(b []byte) { clear(b[:8192]) })
 		}},
 	}
+}
+
+// pages is how many bytes of a database's file have pages.
+func (t *trial) pages(path string) int64 {
+	t.Helper()
+	f, err := dbfile.OpenWith(path, dbfile.Options{NoLock: true})
+	t.must(err)
+	defer f.Close()
+	return f.DataSize()
 }
 
 // v2Request is what etcd up to 3.5 wrote of its version.
