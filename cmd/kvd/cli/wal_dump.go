@@ -106,6 +106,9 @@ func runWALDump(ctx context.Context, app *App, o walDumpOptions) error {
 	if app.Global.Output == render.YAML {
 		return noYAML("wal dump", "")
 	}
+	if _, err := wal.Find(o.dir); o.Follow && err == nil && wal.WrittenBy(o.dir) == "" {
+		app.warn("no server has this log open: nothing follows before one is started on it")
+	}
 	out := bufio.NewWriterSize(app.IO.Out, 64<<10)
 	print := walLines(out, app.Global.Output == render.JSON)
 	sum, err := wal.Dump(ctx, o.dir, o.DumpOptions, func(l *wal.Line) error {

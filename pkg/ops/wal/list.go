@@ -102,6 +102,16 @@ func writer(dir string) (dbfile.Holder, bool) {
 	return h, live
 }
 
+// WrittenBy names the process that has a log open to write to it; "" if none has, or if
+// there is no log. dir is as for Find.
+func WrittenBy(dir string) string {
+	found, err := Find(dir)
+	if err != nil {
+		return ""
+	}
+	return liveWords(found)
+}
+
 // liveWords names the process that writes to a log; "" if none does.
 func liveWords(dir string) string {
 	if h, live := writer(dir); live {
