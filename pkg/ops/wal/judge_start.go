@@ -135,7 +135,7 @@ func (x *exam) appliedBehind(snap Snapshot, v Verdict) Verdict {
 
 // unopenable is a database that bbolt does not open, which is the first thing of all.
 func unopenable(db *Database) Verdict {
-	if db.cut {
+	if db.cut && !db.unopenable {
 		return Verdict{Outcome: Refuses, cause: CauseUnread, Message: "fatal error: fault", Why: "the database was cut off, and a start visits every page of it: " + db.Unread}
 	}
 	return Verdict{Outcome: Refuses, cause: CauseUnread, Message: "failed to open database", Why: "the database cannot be opened: " + db.Unread}

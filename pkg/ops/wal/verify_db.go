@@ -55,6 +55,9 @@ func readLive(ctx context.Context, path string, wanted bool) (*Database, error) 
 	}
 }
 
+// metaPages is how many pages a database has at least.
+const metaPages = 2
+
 // readDatabase reads what has to fit a log, without a lock: of a running server's
 // database it is one transaction's. nil is none there, which is an error if wanted.
 // A damaged one is no error.
@@ -77,6 +80,7 @@ func readDatabase(ctx context.Context, path string, wanted bool) (*Database, err
 			err = wholeTree(ctx, file)
 		}
 		db.cut = beyondEnd(file, err)
+		db.unopenable = file.Size() < metaPages*int64(file.Header().PageSize) // mmap in bbolt's db.go
 	} else {
 		db.unopenable = fault.KindOf(err) == fault.Damage
 	}

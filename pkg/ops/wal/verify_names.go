@@ -128,6 +128,6 @@ func (x *exam) hintNames(all []rename) string {
 		move(all[i])
 		all = slices.Delete(all, i, i+1)
 	}
-	return fmt.Sprintf("nothing is missing: by their CRCs the segments follow each other, and only their names do not say so. Stop what uses them, keep a copy of the folder, "+
+	return fmt.Sprintf("none is missing between the first segment and the last: by their CRCs they follow each other, and only their names do not say so. Stop what uses them, keep a copy of the folder, "+
 		"`cd %s && %s`, and verify again", x.Dir, strings.Join(moves, " && "))
 }

@@ -251,6 +251,9 @@ func scenes() []scene {
 		{name: "a database of which all but the beginning is missing", outcome: wal.Refuses, cause: "database_unread", says: "was cut off", slow: true, hurt: func(t *trial) {
 			t.must(os.Truncate(filepath.Join(t.data, "member", "snap", "db"), 5*4096))
 		}},
+		{name: "a database of which less than two pages are left", outcome: wal.Refuses, cause: "database_unread", says: "cannot be opened", slow: true, hurt: func(t *trial) {
+			t.must(os.Truncate(filepath.Join(t.data, "member", "snap", "db"), 2655))
+		}},
 		{name: "a database of which only what was allocated is missing", outcome: wal.Starts, slow: true, hurt: func(t *trial) {
 			path := filepath.Join(t.data, "member", "snap", "db")
 			t.must(os.Truncate(path, t.pages(path)))
